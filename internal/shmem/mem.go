@@ -1,0 +1,53 @@
+// Package shmem is memory that several ranks see: goroutines of one process or
+// processes of one machine. Words in it are read and written only through the
+// atomic accessors here; payload moves by address, ordered by those words
+// (payload before flag, flag before payload).
+package shmem
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Mem is a span of shared memory. It is a value; whoever made the memory keeps
+// it mapped while a Mem over it is in use.
+type Mem struct {
+	base uintptr
+	n    int
+}
+
+// At returns the span of n bytes at addr. addr must be a multiple of 8.
+func At(addr uintptr, n int) Mem { return Mem{base: addr, n: n} }
+
+// Addr returns the address of byte off.
+func (m Mem) Addr(off int) uintptr { return m.base + uintptr(off) }
+
+// Len returns the length in bytes.
+func (m Mem) Len() int { return m.n }
+
+// Slice returns the span [off, off+n). It panics when that is not inside m:
+// offsets are computed by this side, never taken from a peer unchecked.
+func (m Mem) Slice(off, n int) Mem {
+	if off < 0 || n < 0 || off > m.n-n {
+		panic(fmt.Sprintf("shmem: slice [%d:+%d] of %d bytes", off, n, m.n)) // panic: programmer error, see doc
+	}
+	return Mem{base: m.base + uintptr(off), n: n}
+}
+
+// Word returns the 8-byte word at off, which must be a multiple of 8 inside m.
+func (m Mem) Word(off int) *atomic.Uint64 {
+	if off < 0 || off > m.n-8 || off&7 != 0 {
+		panic(fmt.Sprintf("shmem: word at %d of %d bytes", off, m.n)) // panic: programmer error, see doc
+	}
+	addr := m.base + uintptr(off)
+	return *(**atomic.Uint64)(unsafe.Pointer(&addr))
+}
+
+// Bytes returns the span as a slice, for encoding and for tests.
+func (m Mem) Bytes() []byte {
+	if m.n == 0 {
+		return nil
+	}
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&m.base)), m.n)
+}
