@@ -1,0 +1,7 @@
+//go:build !linux
+
+package spin
+
+import "math"
+
+func quota() int { return math.MaxInt }
