@@ -123,7 +123,7 @@ func getNamesKey(t *testing.T, ctx context.Context, open func() store.Store) {
 	_, err := s.Get(short, "rank/3/addr")
 	require.ErrorIs(t, err, goccl.ErrTimeout)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, `"rank/3/addr"`)
+	require.ErrorContains(t, err, `rank/3/addr"`)
 	var e *goccl.Error
 	require.ErrorAs(t, err, &e)
 	require.NotEmpty(t, e.Transport, "the error names the store")
