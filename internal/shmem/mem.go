@@ -38,13 +38,28 @@ func (m Mem) Slice(off, n int) Mem {
 // Word returns the 8-byte word at off, which must be a multiple of 8 inside m.
 func (m Mem) Word(off int) *atomic.Uint64 {
 	if off < 0 || off > m.n-8 || off&7 != 0 {
-		panic(fmt.Sprintf("shmem: word at %d of %d bytes", off, m.n)) // panic: programmer error, see doc
+		badWord(off, m.n)
 	}
 	addr := m.base + uintptr(off)
 	return *(**atomic.Uint64)(unsafe.Pointer(&addr))
 }
 
-// Bytes returns the span as a slice, for encoding and for tests.
+// Put writes v at off without an order of its own: it is payload, and the word
+// that is stored after it publishes it. off is as for Word.
+func (m Mem) Put(off int, v uint64) { *plain(m.Word(off)) = v }
+
+// Get reads the 8 bytes at off as payload: after the load of the word that
+// publishes them. off is as for Word.
+func (m Mem) Get(off int) uint64 { return *plain(m.Word(off)) }
+
+func plain(w *atomic.Uint64) *uint64 { return (*uint64)(unsafe.Pointer(w)) }
+
+// badWord stands apart so that Word is small enough to be inlined.
+func badWord(off, n int) {
+	panic(fmt.Sprintf("shmem: word at %d of %d bytes", off, n)) // panic: programmer error, see doc
+}
+
+// Bytes returns the span as a slice. It does not keep the memory mapped.
 func (m Mem) Bytes() []byte {
 	if m.n == 0 {
 		return nil
