@@ -65,7 +65,9 @@ func TestDTypeOf(t *testing.T) {
 	checkOf[uint32](t, goccl.U32)
 	checkOf[int64](t, goccl.I64)
 	checkOf[uint64](t, goccl.U64)
-	require.Zero(t, testing.AllocsPerRun(100, func() { goccl.DTypeOf[uint64]() }))
+	var d goccl.DType
+	require.Zero(t, testing.AllocsPerRun(100, func() { d = goccl.DTypeOf[uint64]() }))
+	require.Equal(t, goccl.U64, d)
 }
 
 func TestReduceOps(t *testing.T) {
