@@ -1,0 +1,214 @@
+package comm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/comm/bootstrap"
+	"github.com/goccl/goccl/comm/exec"
+	"github.com/goccl/goccl/internal/spin"
+)
+
+// cause is a failure as it travels: every rank makes the same error of it.
+type cause struct {
+	Kind     string `json:"kind"`
+	Sentence string `json:"sentence"`
+	Op       string `json:"op,omitempty"`
+	Seq      uint64 `json:"seq,omitempty"`
+	Peer     int    `json:"peer"`
+	Missing  []int  `json:"missing,omitempty"`
+}
+
+var kinds = []struct {
+	name string
+	err  error
+}{
+	{"timeout", goccl.ErrTimeout}, {"lost", goccl.ErrPeerLost}, {"mismatch", goccl.ErrMismatch}, {"aborted", goccl.ErrAborted},
+	{"closed", goccl.ErrClosed}, {"unsupported", goccl.ErrUnsupported}, {"invalid", goccl.ErrInvalid},
+}
+
+// causeOf writes err down for the other ranks.
+func (c *Communicator) causeOf(err error) cause {
+	k := cause{Kind: "aborted", Sentence: err.Error(), Peer: c.rank}
+	for _, x := range kinds {
+		if errors.Is(err, x.err) {
+			k.Kind = x.name
+			break
+		}
+	}
+	var e *goccl.Error
+	if errors.As(err, &e) {
+		k.Op, k.Seq, k.Missing = e.Op, e.Seq, e.Missing
+		if e.Peer >= 0 {
+			k.Peer = e.Peer
+		}
+	}
+	return k
+}
+
+// error is the cause as this rank's error. wrapped is the original on the rank
+// where it arose, so that errors.Is finds what the user passed.
+func (k cause) error(c *Communicator, wrapped error) error {
+	e := goccl.NewError(k.Op, goccl.ErrAborted)
+	for _, x := range kinds {
+		if x.name == k.Kind {
+			e.Err = x.err
+		}
+	}
+	if wrapped != nil {
+		e.Err = wrapped
+	}
+	e.Rank, e.Peer, e.Seq, e.Missing, e.Group, e.Sentence = c.rank, k.Peer, k.Seq, k.Missing, c.name, k.Sentence
+	return e
+}
+
+// Fail tells every rank that this one cannot go on, and why. All operations,
+// here and there, end with the same sentence: the first failure of the
+// communicator, which is this one unless another rank was faster. It never
+// blocks.
+func (c *Communicator) Fail(err error) {
+	if err == nil || c.failed.Load() != nil {
+		return
+	}
+	if c.session == nil {
+		c.adopt(c.causeOf(err).error(c, err))
+		return
+	}
+	text, jsonErr := json.Marshal(c.causeOf(err))
+	if jsonErr != nil { // a sentence is always valid JSON; keep the bare text all the same
+		text = []byte(err.Error())
+	}
+	c.own.CompareAndSwap(nil, &failure{err})
+	c.session.Fail(string(text))
+	// The hub decides which failure was first. When it does not answer, this one
+	// stands.
+	c.spawn(func() {
+		t := time.NewTimer(time.Second)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			c.adopt(c.causeOf(err).error(c, err))
+		case <-c.failedC:
+		}
+	})
+}
+
+// Abort ends every operation of all ranks with the cause. It is idempotent and
+// never blocks.
+func (c *Communicator) Abort(cause error) {
+	if cause == nil {
+		cause = goccl.ErrAborted
+	}
+	if !errors.Is(cause, goccl.ErrAborted) {
+		cause = fmt.Errorf("%w: %w", goccl.ErrAborted, cause)
+	}
+	e := goccl.NewError("abort", cause)
+	e.Rank, e.Group = c.rank, c.name
+	c.Fail(e)
+}
+
+// Err returns the failure that ended this communicator, nil while it works.
+func (c *Communicator) Err() error {
+	if f := c.failed.Load(); f != nil {
+		return f.err
+	}
+	return nil
+}
+
+// Failed is closed when the communicator fails.
+func (c *Communicator) Failed() <-chan struct{} { return c.failedC }
+
+// adopt makes err the failure of this communicator, unless there is one.
+func (c *Communicator) adopt(err error) {
+	if !c.failed.CompareAndSwap(nil, &failure{err}) {
+		return
+	}
+	close(c.failedC)
+	c.endLife(err)
+	if c.bell != nil {
+		spin.Wake(c.bell)
+	}
+	c.nudge()
+}
+
+// onEvent hears of the other ranks, in the same order everywhere.
+func (c *Communicator) onEvent(e bootstrap.Event) {
+	who := fmt.Sprintf("rank %d (host %s, pid %d)", e.Rank, e.Host, e.PID)
+	switch e.Kind {
+	case bootstrap.Left:
+		c.leave(e.Rank)
+	case bootstrap.Lost:
+		k := cause{Kind: "lost", Peer: e.Rank, Sentence: fmt.Sprintf("goccl: %s is gone: %s; look into that rank's own log", who, e.Text)}
+		c.adopt(k.error(c, nil))
+	case bootstrap.Failed:
+		k := cause{Kind: "aborted", Peer: e.Rank, Sentence: e.Text}
+		if json.Unmarshal([]byte(e.Text), &k) != nil {
+			k = cause{Kind: "aborted", Peer: e.Rank, Sentence: e.Text}
+		}
+		var own error
+		if f := c.own.Load(); f != nil && e.Rank == c.rank {
+			own = f.err
+		} else if k.Sentence != "" {
+			k.Sentence = fmt.Sprintf("%s [%s]", k.Sentence, who)
+		}
+		if own != nil {
+			k.Sentence = fmt.Sprintf("%s [%s]", k.Sentence, who)
+		}
+		c.adopt(k.error(c, own))
+	}
+}
+
+// leave remembers when a rank closed its communicator in good order.
+func (c *Communicator) leave(rank int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.left[rank]; !ok {
+		c.left[rank] = time.Now()
+	}
+}
+
+// taskError is what an operation that was ended by a failure returns: the
+// failure's own sentence first, then which operation it was.
+func (c *Communicator) taskError(t *Task, err error) error {
+	op := goccl.NewError(t.Call.describe(), err)
+	op.Rank, op.Group, op.Seq = c.rank, c.name, t.Number
+	return &ended{cause: err, op: op}
+}
+
+type ended struct {
+	cause error
+	op    *goccl.Error
+}
+
+// Error returns the cause, and on a second line the operation.
+func (e *ended) Error() string {
+	return fmt.Sprintf("%v\n  ended %s #%d on group %q of rank %d", e.cause, e.op.Op, e.op.Seq, e.op.Group, e.op.Rank)
+}
+
+// Unwrap returns the cause.
+func (e *ended) Unwrap() error { return e.cause }
+
+// broken handles an error of this rank's own part of t. Called with the token.
+func (c *Communicator) broken(t *Task, err error) {
+	var clash *exec.Clash
+	if errors.As(err, &clash) && c.session != nil {
+		q := question{seq: t.seq, sig: t.sig, text: t.Call.describe(), number: t.Number, peer: clash.Peer, peerSig: clash.Sig}
+		c.spawn(func() { c.explain(q) })
+		return
+	}
+	e := goccl.NewError(t.Call.describe(), err)
+	e.Rank, e.Group, e.Seq = c.rank, c.name, t.Number
+	c.Fail(e)
+}
+
+// spawn runs f in a goroutine that Close waits for.
+func (c *Communicator) spawn(f func()) {
+	c.owned.Add(1)
+	go func() {
+		defer c.owned.Done()
+		f()
+	}()
+}

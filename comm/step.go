@@ -1,0 +1,209 @@
+package comm
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/comm/exec"
+	"github.com/goccl/goccl/internal/simd"
+)
+
+func now() int64 { return time.Now().UnixNano() }
+
+func yield() { runtime.Gosched() }
+
+// prepareTask prepares the parts of t and numbers it. Called with mu held.
+func (c *Communicator) prepareTask(t *Task) error {
+	if t.Coll != 0 {
+		if err := c.prepare(&t.Call, &t.part); err != nil {
+			return err
+		}
+		c.number(t, t.Coll != goccl.SendRecv)
+		t.part.args.Sig = c.sign(&t.Call, &t.part, t.seq)
+		t.sig = t.part.args.Sig
+		return nil
+	}
+	return c.prepareBatch(t)
+}
+
+// number gives a collective the next number, which all ranks share; a transfer
+// has none.
+func (c *Communicator) number(t *Task, collective bool) {
+	t.seq = 0
+	if collective {
+		c.seq++
+		t.seq = c.seq
+	}
+}
+
+func (c *Communicator) sign(call *Call, p *part, seq uint64) uint32 {
+	d := call.unitBuffer().DType
+	if call.Coll == goccl.Barrier {
+		d = goccl.U8
+	}
+	return signature(&p.key, d, p.args.Unit, seq, call.Tag)
+}
+
+// prepareBatch prepares every call of a batch. Transfers with one peer in one
+// direction share a FIFO, so they run one after the other; so do collectives.
+func (c *Communicator) prepareBatch(t *Task) error {
+	t.parts = t.parts[:0]
+	seq := c.seq
+	for i := range t.Batch {
+		call := &t.Batch[i]
+		if call.Coll == 0 {
+			return fmt.Errorf("%w: a batch inside a batch", goccl.ErrInvalid)
+		}
+		t.parts = append(t.parts, part{})
+		p := &t.parts[len(t.parts)-1]
+		if call.Coll == goccl.SendRecv && call.Root == c.rank {
+			if err := c.prepareSelf(t, i, p); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := c.prepare(call, p); err != nil {
+			return fmt.Errorf("call %d of the batch: %w", i, err)
+		}
+		n := uint64(0)
+		if call.Coll != goccl.SendRecv {
+			seq++
+			n = seq
+		} else {
+			p.chain = 1 + 2*call.Root
+			if call.Send {
+				p.chain++
+			}
+		}
+		p.args.Sig = c.sign(call, p, n)
+	}
+	c.seq = seq
+	t.seq = 0
+	if t.As != 0 {
+		c.number(t, true)
+		for i := range t.parts {
+			t.parts[i].args.Sig = uint32(mix(uint64(t.parts[i].args.Sig)^t.seq<<32^uint64(t.As))) | 1
+		}
+	}
+	return nil
+}
+
+// prepareSelf makes a send to this rank and its receive a copy: the receive does
+// it, the send is nothing. They are matched in order.
+func (c *Communicator) prepareSelf(t *Task, i int, p *part) error {
+	p.self = true
+	call := &t.Batch[i]
+	before, matched := 0, false
+	for j := range t.Batch[:i] {
+		if o := &t.Batch[j]; o.Coll == goccl.SendRecv && o.Root == c.rank && o.Send == call.Send {
+			before++
+		}
+	}
+	for j := range t.Batch {
+		o := &t.Batch[j]
+		if o.Coll != goccl.SendRecv || o.Root != c.rank || o.Send == call.Send {
+			continue
+		}
+		if before > 0 {
+			before--
+			continue
+		}
+		matched = true
+		s, d := call.Src, o.Dst
+		if !call.Send {
+			s, d = o.Src, call.Dst
+		}
+		if s.DType != d.DType || s.Count != d.Count {
+			return fmt.Errorf("%w: rank %d sends itself %v[%d] and receives %v[%d]", goccl.ErrMismatch, c.rank, s.DType, s.Count, d.DType, d.Count)
+		}
+		p.args = exec.Args{In: s.Addr, Out: d.Addr, Unit: int64(s.Bytes())}
+		p.ended = call.Send
+		break
+	}
+	if !matched {
+		return fmt.Errorf("%w: rank %d sends to or receives from itself without the other side in the same batch", goccl.ErrInvalid, c.rank)
+	}
+	return nil
+}
+
+// step runs t as far as it goes. Called with the token held.
+func (c *Communicator) step(t *Task) (ended, moved bool, err error) {
+	if t.state.Load() == queued {
+		t.Begun = now()
+		t.state.Store(running)
+	}
+	if t.Coll != 0 {
+		ended, moved, err = c.stepPart(&t.part)
+		t.Algo, t.Proto = t.part.key.Algo, t.part.key.Proto
+		return ended, moved, err
+	}
+	return c.stepBatch(t)
+}
+
+func (c *Communicator) stepPart(p *part) (ended, moved bool, err error) {
+	if p.run == nil {
+		if err := c.beginPart(p); err != nil {
+			return false, false, err
+		}
+	}
+	ended, moved, err = p.run.Step()
+	if ended || err != nil {
+		c.runs = append(c.runs, p.run)
+		p.run = nil
+		p.ended = ended
+	}
+	return ended, moved, err
+}
+
+func (c *Communicator) beginPart(p *part) error {
+	if p.bound == nil {
+		if err := c.bind(p); err != nil {
+			return err
+		}
+	}
+	if n := len(c.runs); n > 0 {
+		p.run, c.runs = c.runs[n-1], c.runs[:n-1]
+	} else {
+		p.run = new(exec.Run)
+	}
+	return p.run.Begin(c.exec, p.bound, p.args)
+}
+
+// stepBatch steps the first unfinished part of every chain.
+func (c *Communicator) stepBatch(t *Task) (ended, moved bool, err error) {
+	ended = true
+	clear(c.busy)
+	for i := range t.parts {
+		p := &t.parts[i]
+		if p.ended || c.busy[p.chain] {
+			continue
+		}
+		if p.self {
+			simd.Copy(p.args.Out, p.args.In, int(p.args.Unit))
+			p.ended, moved = true, true
+			continue
+		}
+		e, m, err := c.stepPart(p)
+		if err != nil {
+			return false, moved, err
+		}
+		moved = moved || m
+		if !e {
+			ended = false
+			c.busy[p.chain] = true
+		}
+	}
+	return ended, moved, nil
+}
+
+// release gives back the runs of an operation that will not go on.
+func (c *Communicator) release(t *Task) {
+	if t.part.run != nil {
+		t.part.run = nil
+	}
+	for i := range t.parts {
+		t.parts[i].run = nil
+	}
+}

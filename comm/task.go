@@ -1,0 +1,169 @@
+package comm
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/comm/exec"
+	"github.com/goccl/goccl/comm/plan"
+	"github.com/goccl/goccl/device"
+)
+
+// Call is what one operation does: a collective, one side of a transfer, or a
+// batch of calls that run as one operation.
+type Call struct {
+	Coll  goccl.Collective
+	Op    goccl.ReduceOp
+	Root  int  // root, or the peer of a SendRecv
+	Send  bool // SendRecv: send Src to Root, else receive Dst from it
+	Tag   uint32
+	Src   device.Buffer
+	Dst   device.Buffer
+	Batch []Call // with Coll 0: all of them, as one operation
+	// As makes the parts of a batch one collective in signatures and messages:
+	// an AllGather into separate buffers is a batch of transfers. Optional.
+	As goccl.Collective
+	// Number is the caller's own number for messages, for example the sequence
+	// number in a process group. Optional.
+	Number uint64
+}
+
+// Task is one operation under way. Backends keep Tasks and start them again and
+// again, so that nothing is allocated; everyone else uses the methods of
+// Communicator that return a Pending. The buffers of Call belong to the
+// operation from Start until Test or Wait says that it has ended.
+type Task struct {
+	Call
+	Algo   goccl.Algorithm // what was chosen; set when the operation begins
+	Proto  goccl.Protocol
+	Begun  int64 // Unix nanoseconds; 0 until then
+	Ended  int64
+	state  atomic.Uint32
+	gen    atomic.Uint32
+	err    error
+	part   part   // of a call that is no batch
+	parts  []part // of a batch
+	seq    uint64 // collectives on this communicator so far, this one included
+	sig    uint32
+	next   *Task
+	broken bool // failed on this rank; ends when the cause is known to all
+}
+
+// The states of a Task. Only the holder of the engine's token moves a queued
+// task on.
+const (
+	idle uint32 = iota
+	queued
+	running
+	done
+)
+
+// part is one Program run on one call.
+type part struct {
+	key   plan.Key
+	args  exec.Args
+	bound *exec.Bound
+	run   *exec.Run
+	chain int // parts of one chain run one after the other
+	ended bool
+	self  bool // a copy within this rank, no Program
+}
+
+// Pending is an operation that was started: a value, safe to copy and to keep
+// after the operation has ended.
+type Pending struct {
+	c   *Communicator
+	t   *Task
+	gen uint32
+	err error
+}
+
+// Wait blocks until the operation has ended or ctx does, and helps to run it.
+// ctx bounds the waiting only: the operation goes on.
+func (p Pending) Wait(ctx context.Context) error {
+	if p.t == nil {
+		return p.err
+	}
+	if p.t.gen.Load() != p.gen {
+		return nil
+	}
+	err, ended := p.c.wait(ctx, p.t)
+	if ended {
+		p.release()
+	}
+	return err
+}
+
+// Test reports whether the operation has ended. It never blocks and pushes the
+// operation on.
+func (p Pending) Test() (bool, error) {
+	if p.t == nil {
+		return true, p.err
+	}
+	if p.t.gen.Load() != p.gen {
+		return true, nil
+	}
+	ended, err := p.c.Test(p.t)
+	if ended {
+		p.release()
+	}
+	return ended, err
+}
+
+// release gives the Task back. A Pending that is asked again afterwards says
+// that the operation has ended well; its first answer had the error.
+func (p Pending) release() {
+	if p.t.gen.CompareAndSwap(p.gen, p.gen+1) {
+		p.c.put(p.t)
+	}
+}
+
+// describe says what a call is, in the words of an error message.
+func (c *Call) describe() string {
+	switch {
+	case c.Coll == goccl.SendRecv && c.Send:
+		return fmt.Sprintf("send %v[%d] to rank %d%s", c.Src.DType, c.Src.Count, c.Root, tag(c.Tag))
+	case c.Coll == goccl.SendRecv:
+		return fmt.Sprintf("recv %v[%d] from rank %d%s", c.Dst.DType, c.Dst.Count, c.Root, tag(c.Tag))
+	case c.Coll == 0 && c.As != 0:
+		return fmt.Sprintf("%v of %d buffers", c.As, len(c.Batch))
+	case c.Coll == 0:
+		return fmt.Sprintf("batch of %d operations", len(c.Batch))
+	}
+	b := c.unitBuffer()
+	s := fmt.Sprintf("%v %v[%d]", c.Coll, b.DType, b.Count)
+	if c.Coll.Reduces() {
+		s += " " + c.Op.Kind().String()
+	}
+	if c.Coll.Rooted() {
+		s += fmt.Sprintf(" root %d", c.Root)
+	}
+	return s
+}
+
+func tag(t uint32) string {
+	if t == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" tag %d", t)
+}
+
+// unitBuffer is the buffer whose size all ranks share: one rank's part where a
+// collective has parts, else the whole.
+func (c *Call) unitBuffer() device.Buffer {
+	switch c.Coll {
+	case goccl.ReduceScatter, goccl.Scatter:
+		return c.Dst
+	case goccl.Broadcast:
+		if c.Src.Count == 0 && c.Src.DType == 0 {
+			return c.Dst
+		}
+	case goccl.SendRecv:
+		if !c.Send {
+			return c.Dst
+		}
+	}
+	return c.Src
+}
