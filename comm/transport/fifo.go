@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/goccl/goccl/internal/shmem"
+	"github.com/goccl/goccl/internal/spin"
 )
 
 // A FIFO is a one-way queue of slots between two ranks, in memory that both
@@ -13,8 +14,11 @@ import (
 // each rank has a FIFO whose other end is a pump.
 //
 //	word 0      head: steps the receiver has finished (receiver writes)
-//	word 8      bell: non-zero while a pump sleeps on this FIFO (see Send.Bell)
+//	word 64     bell: non-zero while someone sleeps until a post
+//	word 72     credit bell: non-zero while someone sleeps until a release
 //	128 + i*stride   slot i: flag, meta, payload
+//
+// The bells have a line of their own, which nobody writes while nobody sleeps.
 //
 // flag is step+1 and is written last (release), so that one acquire load tells
 // that the payload is whole; step s uses slot s mod Slots. meta holds the
@@ -32,7 +36,8 @@ type FIFOSpec struct {
 
 const (
 	fifoHead   = 0
-	fifoBell   = 8
+	fifoBell   = 64
+	fifoCredit = 72
 	fifoSlots  = 128
 	slotFlag   = 0
 	slotMeta   = 8
@@ -64,22 +69,24 @@ func (s FIFOSpec) Check() error {
 type Send struct {
 	mem    shmem.Mem
 	spec   FIFOSpec
-	stride int
 	header int
+	stride int
+	slot   int    // offset of the slot of step
+	end    int    // offset after the last slot
 	step   uint64 // next step to post
 	credit uint64 // steps known to be writable: head as last read + Slots
 	head   *atomic.Uint64
 	bell   *atomic.Uint64
-	ring   func() // wakes a pump; nil where the peer polls
+	ring   func() // wakes a pump; nil: the sleeper is a spin.Waiter
 }
 
 // NewSend returns the sending end of the FIFO in m, which must be zeroed memory
 // of spec.Bytes() that is used from step 0. ring, which may be nil, is called
 // after a post when the bell word is set: it wakes whoever sleeps at the other
-// end.
+// end. With nil a post wakes a spin.Waiter whose Word is the bell.
 func NewSend(m shmem.Mem, spec FIFOSpec, ring func()) *Send {
-	return &Send{mem: m, spec: spec, stride: spec.stride(), header: spec.header(), credit: uint64(spec.Slots),
-		head: m.Word(fifoHead), bell: m.Word(fifoBell), ring: ring}
+	return &Send{mem: m, spec: spec, header: spec.header(), stride: spec.stride(), slot: fifoSlots, end: spec.Bytes(),
+		credit: uint64(spec.Slots), head: m.Word(fifoHead), bell: m.Word(fifoBell), ring: ring}
 }
 
 // Spec returns the layout.
@@ -101,37 +108,55 @@ func (s *Send) Ready() bool {
 func (s *Send) Drained() bool { return s.head.Load() >= s.step }
 
 // Payload returns the address of the free slot's payload. Only after Ready.
-func (s *Send) Payload() uintptr {
-	return s.mem.Addr(fifoSlots + int(s.step%uint64(s.spec.Slots))*s.stride + s.header)
-}
+func (s *Send) Payload() uintptr { return s.mem.Addr(s.slot + s.header) }
 
 // Post publishes the slot: n payload bytes, already written, of an operation
 // with the given signature.
 func (s *Send) Post(n int, sig uint32) {
-	off := fifoSlots + int(s.step%uint64(s.spec.Slots))*s.stride
-	s.mem.Word(off + slotMeta).Store(uint64(uint32(n)) | uint64(sig)<<32)
+	slot := s.slot
+	s.mem.Put(slot+slotMeta, uint64(uint32(n))|uint64(sig)<<32)
 	s.step++
-	s.mem.Word(off + slotFlag).Store(s.step)
-	if s.ring != nil && s.bell.Load() != 0 {
-		s.ring()
+	if s.slot += s.stride; s.slot == s.end {
+		s.slot = fifoSlots
 	}
+	s.mem.Word(slot + slotFlag).Store(s.step)
+	if s.bell.Load() == 0 {
+		return
+	}
+	if s.ring != nil {
+		s.ring()
+		return
+	}
+	spin.Wake(s.bell)
 }
+
+// Bell returns the word that a receiver sets while it sleeps until a post.
+func (s *Send) Bell() *atomic.Uint64 { return s.bell }
+
+// CreditBell returns the word on which this sender may sleep until a release: a
+// spin.Waiter's Word. It is only a hint and a sleep on it must have a timeout.
+func (s *Send) CreditBell() *atomic.Uint64 { return s.mem.Word(fifoCredit) }
 
 // Recv is the receiving end of a FIFO. It belongs to one goroutine at a time.
 type Recv struct {
 	mem    shmem.Mem
 	spec   FIFOSpec
-	stride int
 	header int
+	stride int
+	slot   int    // offset of the slot of step
+	end    int    // offset after the last slot
 	step   uint64 // next step to read
 	head   *atomic.Uint64
-	freed  func() // tells a pump that a slot is free; nil where the peer polls
+	credit *atomic.Uint64
+	freed  func() // tells a pump that a slot is free; nil: the sleeper is a spin.Waiter
 }
 
 // NewRecv returns the receiving end of the FIFO in m. freed, which may be nil,
-// is called after every Release.
+// is called after every Release. With nil a release wakes a spin.Waiter whose
+// Word is the sender's credit bell.
 func NewRecv(m shmem.Mem, spec FIFOSpec, freed func()) *Recv {
-	return &Recv{mem: m, spec: spec, stride: spec.stride(), header: spec.header(), head: m.Word(fifoHead), freed: freed}
+	return &Recv{mem: m, spec: spec, header: spec.header(), stride: spec.stride(), slot: fifoSlots, end: spec.Bytes(),
+		head: m.Word(fifoHead), credit: m.Word(fifoCredit), freed: freed}
 }
 
 // Spec returns the layout.
@@ -140,27 +165,38 @@ func (r *Recv) Spec() FIFOSpec { return r.spec }
 // Step returns the number of slots released so far.
 func (r *Recv) Step() uint64 { return r.step }
 
-func (r *Recv) slot() int { return fifoSlots + int(r.step%uint64(r.spec.Slots))*r.stride }
-
 // Ready reports whether the next slot has arrived. It never blocks.
-func (r *Recv) Ready() bool { return r.mem.Word(r.slot()+slotFlag).Load() == r.step+1 }
+func (r *Recv) Ready() bool { return r.mem.Word(r.slot+slotFlag).Load() == r.step+1 }
 
 // Peek returns the address, length and signature of the slot that has arrived.
 // Only after Ready. The length is checked against the slot, since a peer wrote it.
 func (r *Recv) Peek() (addr uintptr, n int, sig uint32) {
-	off := r.slot()
-	meta := r.mem.Word(off + slotMeta).Load()
-	return r.mem.Addr(off + r.header), min(int(uint32(meta)), r.spec.SlotBytes), uint32(meta >> 32)
+	meta := r.mem.Get(r.slot + slotMeta)
+	return r.mem.Addr(r.slot + r.header), int(min(uint32(meta), uint32(r.spec.SlotBytes))), uint32(meta >> 32)
 }
 
 // Release gives the slot back to the sender, after all reads of it.
 func (r *Recv) Release() {
 	r.step++
+	if r.slot += r.stride; r.slot == r.end {
+		r.slot = fifoSlots
+	}
 	r.head.Store(r.step)
 	if r.freed != nil {
 		r.freed()
+		return
 	}
+	spin.Wake(r.credit)
 }
 
-// Bell returns the word that a sleeping pump sets so that Post rings it.
+// Bell returns the word on which this receiver may sleep until a post: a
+// spin.Waiter's Word, or what a sleeping pump sets so that Post rings it.
 func (r *Recv) Bell() *atomic.Uint64 { return r.mem.Word(fifoBell) }
+
+// CreditBell returns the word that a sender sets while it sleeps until a
+// release.
+func (r *Recv) CreditBell() *atomic.Uint64 { return r.credit }
+
+// Drained reports whether the receiver whose FIFO is in m has finished the given
+// number of steps. Any goroutine may ask.
+func Drained(m shmem.Mem, steps uint64) bool { return m.Word(fifoHead).Load() >= steps }
