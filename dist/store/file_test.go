@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/internal/leak"
 )
 
 // roleEnv turns the test binary into a process that uses the file named by it.
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(roleEnv); path != "" {
 		os.Exit(fileProcess(path))
 	}
-	os.Exit(m.Run())
+	os.Exit(leak.Check(m))
 }
 
 // fileProcess adds to a counter for as long as it lives, or until stdin ends.
