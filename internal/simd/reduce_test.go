@@ -9,14 +9,13 @@ import (
 	"github.com/goccl/goccl"
 )
 
-var lengths = []int{0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 1000, 16384 + 5}
-
-const longest, mostSources = 16384 + 5, 5
+const mostSources = 5
 
 // TestReduce compares every element type, operation, level, length, number of
 // sources, alignment and way of aliasing with the reference, bit for bit, and
 // sees that nothing around the result changes.
 func TestReduce(t *testing.T) {
+	longest := lengths[len(lengths)-1]
 	for _, d := range goccl.DTypes() {
 		src := make([][]byte, mostSources)
 		for i := range src {
@@ -50,7 +49,7 @@ func reduceCases(t *testing.T, d goccl.DType, op goccl.ReduceOp, src [][]byte, w
 	for _, n := range lengths {
 		for off := range 2 {
 			for alias := -1; alias < len(src); alias++ { // which source is the result
-				if n == longest && alias > 0 && alias < len(src)-1 {
+				if n > 1000 && alias > 0 && alias < len(src)-1 {
 					continue
 				}
 				reduceCase(t, d, op, src, want, n, off, alias)
@@ -95,13 +94,13 @@ func reduceCase(t *testing.T, d goccl.DType, op goccl.ReduceOp, src [][]byte, wa
 
 // TestReduceLong crosses piece boundaries with two and with many sources.
 func TestReduceLong(t *testing.T) {
-	const n = 3*piece/2 + 5
-	src := make([][]byte, 40)
+	const n = piece + 4096 + 5
+	src := make([][]byte, 12)
 	for i := range src {
 		src[i] = make([]byte, 2*n)
 		fill(goccl.BF16, src[i], n, uint64(i))
 	}
-	for _, count := range []int{2, 3, 40} {
+	for _, count := range []int{2, 3, 12} {
 		want := reference(goccl.BF16, goccl.Sum, src[:count])
 		eachLevel(t, func(t *testing.T) {
 			reduceCase(t, goccl.BF16, goccl.Sum, src[:count], want, n, 1, -1)
