@@ -39,7 +39,7 @@ policy: ## the import graph, sizes, comments and habits
 	CGO_ENABLED=0 $(GO) test -count=1 ./policy/...
 
 bench: ## a short run of the benchmark, to see that it works
-	@if [ -d bench ]; then $(GO) run ./bench $(BENCH); else echo "there is no ./bench"; fi
+	@if [ "$$($(GO) list -f '{{.Name}}' ./bench 2>/dev/null)" = main ]; then $(GO) run ./bench $(BENCH); else echo "there is no program in ./bench"; fi
 
 fuzz: ## every fuzz target for FUZZTIME
 	GO='$(GO)' policy/fuzz.sh $(FUZZTIME)
