@@ -1,0 +1,70 @@
+package processgroup
+
+import (
+	"context"
+
+	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/device"
+	"github.com/goccl/goccl/trace"
+)
+
+// Backend moves the data of one group. It runs operations strictly in the order
+// of Start, makes progress without further calls, and finds out by itself when
+// ranks disagree or a peer is lost: Test and Wait then return a *goccl.Error
+// that is the cause as far as this rank can know it.
+//
+// Start is called by one goroutine at a time. Test, Wait and Abort may be called
+// by any number of goroutines at once, also on the same Op, and go on returning
+// the same result until the Op is started again.
+type Backend interface {
+	Name() string
+	// Attach is called once for each Op that the group allocates, before its first Start.
+	Attach(op *Op)
+	// Start queues op and posts what it can; it never waits for a peer. An error
+	// means that the operation did not start and never will.
+	Start(op *Op) error
+	// Test pushes progress and reports whether op has ended, and how. It never blocks.
+	Test(op *Op) (bool, error)
+	// Wait helps until op has ended. ctx bounds the wait only: when it ends, Wait
+	// returns an error that wraps context.Cause(ctx), and the operation goes on.
+	Wait(ctx context.Context, op *Op) error
+	// Abort ends all operations, and those started later, with cause. It never
+	// blocks and is idempotent; the first cause stays.
+	Abort(cause error)
+	// Close frees what the backend holds. All operations have ended before.
+	Close() error
+}
+
+// Control is what a group needs of the control plane. All methods are safe for
+// concurrent use.
+type Control interface {
+	// Fail tells every rank that the group has failed with err. It does not wait
+	// for them. Only the first call counts.
+	Fail(err error)
+	// OnFailure registers the function to call with the first cause, once: at
+	// once when it is there already. It must not be called under a lock that Fail
+	// or Backend.Abort takes.
+	OnFailure(func(cause error))
+	// MonitoredBarrier waits until all ranks are in it. When ctx ends before, it
+	// returns all ranks that did not come and an error.
+	MonitoredBarrier(ctx context.Context) (missing []int, err error)
+	// Laggards asks, within ctx, who has not begun collective seq, and who is
+	// stopped or gone whatever it has begun.
+	Laggards(ctx context.Context, seq uint64) []Lag
+}
+
+// Lag is a rank that an operation waits for; see trace.Lag.
+type Lag = trace.Lag
+
+// Allocator is an optional ability of a Backend: memory that makes its
+// collectives faster, such as windows that peers map. NewBuffer is collective. The
+// function it returns gives the memory back and is collective too.
+type Allocator interface {
+	NewBuffer(n int, d goccl.DType) (device.Buffer, func() error, error)
+}
+
+// Joiner is an optional ability of a Backend whose operations run on a device: s
+// waits for op, the host does not.
+type Joiner interface {
+	Join(op *Op, s device.Stream) error
+}

@@ -1,0 +1,146 @@
+package processgroup
+
+import (
+	"sync/atomic"
+
+	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/device"
+)
+
+// Op is one operation. The group owns and reuses it; a Backend reads the
+// exported fields between Start and the end of the operation and writes only
+// Impl. Ranks are ranks of the group.
+//
+// What an Op means is decided in this order: with Parts it is all of them as one
+// operation; with Batch it is these transfers; else it is Coll.
+//
+// In place: Dst and Src are the same buffer for AllReduce, Reduce on the root,
+// and Broadcast. Reduce has no Dst on the other ranks. The own part of AllGather
+// and ReduceScatter may lie where it belongs in the larger buffer.
+type Op struct {
+	Coll  goccl.Collective // SendRecv for Send, Recv and batches; of a Coalesce, that of its first part
+	Redop goccl.ReduceOp
+	Root  int    // root; the peer for Send and Recv; -1 where there is neither
+	Send  bool   // this rank sends; with Coll SendRecv only
+	Tag   uint32 // of Send and Recv; both sides must give the same
+
+	Src, Dst device.Buffer
+	SrcList  []device.Buffer // Scatter, on the root
+	DstList  []device.Buffer // AllGather in its list form; Gather, on the root
+
+	SendCounts, RecvCounts []int // AllToAllV, elements by rank; empty for AllToAll
+
+	Batch []P2P // BatchSendRecv, or a Coalesce of untagged sends and receives only
+	Parts []*Op // Coalesce of anything else
+
+	Stream device.Stream // nil on host
+	Label  string
+
+	// Seq counts the collectives of the group from 1 and is the same on all
+	// ranks. Operations that only send and receive count apart, on this rank.
+	Seq uint64
+
+	// Impl is the backend's own state for this Op. Attach sets it once.
+	Impl any
+
+	life life
+}
+
+// P2P is one transfer of a batch: Buf goes to Peer or, with Recv, comes from it.
+type P2P struct {
+	Buf  device.Buffer
+	Peer int
+	Recv bool
+}
+
+// The states of an Op.
+const (
+	opBuilding uint32 = iota // inside Coalesce: not started
+	opStarting               // within Backend.Start
+	opStarted
+	opEnded // err is set, the buffers are the user's again
+)
+
+// life is what the group keeps about an Op: its generation, who holds it, and
+// where it stands.
+type life struct {
+	core *core
+
+	// word is the generation in the upper bits and the number of holders below:
+	// the group until the operation ended, and each Wait or Test under way. An
+	// Op whose word has no holder is free.
+	word  atomic.Uint64
+	state atomic.Uint32
+	err   error // how it ended; valid once state is opEnded
+	// startErr is why the backend did not take it; the waiter reports it.
+	startErr error
+
+	began  atomic.Int64  // nanoseconds after core.base; 0: not yet
+	choice atomic.Uint32 // algorithm and protocol, 8 bits each
+
+	queued int64         // nanoseconds after core.base
+	done   chan struct{} // made by Work.Done
+
+	next, prev *Op // in flight, or next in the free list
+}
+
+const (
+	pinBits = 20
+	pinMask = 1<<pinBits - 1
+	genMask = 1<<(64-pinBits) - 1
+)
+
+// pin holds the Op for a caller whose handle is of generation gen. It fails when
+// that generation is over: its operation has ended well, since an Op that failed
+// is never used again.
+func (op *Op) pin(gen uint64) bool {
+	for {
+		w := op.life.word.Load()
+		if w>>pinBits != gen&genMask || w&pinMask == 0 {
+			return false
+		}
+		if op.life.word.CompareAndSwap(w, w+1) {
+			return true
+		}
+	}
+}
+
+// unpin ends a hold. The last one gives the Op back.
+func (op *Op) unpin() {
+	if op.life.word.Add(^uint64(0))&pinMask == 0 {
+		op.life.core.giveBack(op)
+	}
+}
+
+// Began tells the group that the backend has begun to move data, and how. It
+// never blocks and may be called from any goroutine, once for each operation, also
+// within Start. A backend that never calls it leaves these columns of the flight
+// recorder empty.
+func (op *Op) Began(a goccl.Algorithm, p goccl.Protocol) {
+	op.life.choice.Store(uint32(a)<<8 | uint32(p))
+	at := op.life.queued
+	if op.life.state.Load() != opStarting { // reading the clock costs more than all else here
+		at = op.life.core.now()
+	}
+	op.life.began.Store(at)
+}
+
+// Name returns what the operation is called in messages: the collective, or
+// "send", "recv", "batch".
+func (op *Op) Name() string {
+	switch {
+	case len(op.Parts) > 0:
+		return "coalesced " + op.Parts[0].Name()
+	case op.Coll != goccl.SendRecv:
+		return op.Coll.String()
+	case op.Root < 0:
+		return "batch"
+	case op.Send:
+		return "send"
+	}
+	return "recv"
+}
+
+// P2P reports whether the operation only sends and receives, so that ranks other
+// than its peers take no part.
+func (op *Op) P2P() bool { return op.Coll == goccl.SendRecv }

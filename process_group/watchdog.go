@@ -1,0 +1,276 @@
+package processgroup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/trace"
+)
+
+const (
+	tickEvery = 100 * time.Millisecond
+	// blockedAfter is how long the oldest operation may take before the group
+	// asks who is late.
+	blockedAfter = 500 * time.Millisecond
+	// askWithin bounds one question to the control plane.
+	askWithin = time.Second
+	// idleTicks is after how many ticks without work the watchdog goes to sleep: a
+	// steady stream of short operations must not wake it each time.
+	idleTicks = 10
+)
+
+// watchdog looks after the operations that nobody waits for, finds out whom a
+// blocked one waits for, and aborts the group at its timeout. It ticks only
+// while there is work.
+type watchdog struct {
+	wake  chan struct{}
+	stop  chan struct{}
+	armed bool // ticking; core.mu guards it
+
+	asked  uint64 // generation of the operation asked about
+	askAt  int64  // when to ask next, nanoseconds after core.base
+	dumped bool
+
+	mu   sync.Mutex
+	lags []Lag // whom the group waits for; replaced, never changed
+}
+
+func (d *watchdog) init() {
+	d.wake = make(chan struct{}, 1)
+	d.stop = make(chan struct{})
+}
+
+// arm wakes the watchdog when it sleeps. core.mu is held.
+func (d *watchdog) arm() {
+	if d.armed {
+		return
+	}
+	d.armed = true
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the watchdog's goroutine.
+func (d *watchdog) run(c *core) {
+	failed := c.failure.ctx.Done()
+	for {
+		select {
+		case <-d.stop:
+			d.lastDump(c)
+			return
+		case <-failed:
+			failed = nil
+			d.lastDump(c)
+		case <-d.wake:
+			if !d.patrol(c) {
+				d.lastDump(c)
+				return
+			}
+		}
+	}
+}
+
+// patrol ticks until there has been no work for a while; false means stop.
+func (d *watchdog) patrol(c *core) bool {
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	failed := c.failure.ctx.Done()
+	for idle := 0; ; {
+		select {
+		case <-d.stop:
+			return false
+		case <-failed:
+			failed = nil
+			d.lastDump(c)
+		case <-ticker.C:
+			if d.tick(c, c.now()) {
+				idle = 0
+			} else if idle++; idle >= idleTicks && d.disarm(c) {
+				return true
+			}
+		}
+	}
+}
+
+// disarm lets the watchdog sleep unless there is work again.
+func (d *watchdog) disarm(c *core) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d.armed = c.flight.head != nil
+	return !d.armed
+}
+
+// tick settles what has ended and looks at what is oldest. It reports whether
+// there is work.
+func (d *watchdog) tick(c *core, now int64) bool {
+	op, since := d.settle(c)
+	if op == nil {
+		d.set(nil)
+		return false
+	}
+	defer op.unpin()
+	gen := c.serialOf(op)
+	blocked := time.Duration(now - since)
+	if blocked < blockedAfter || c.cause() != nil {
+		return true
+	}
+	if d.asked != gen || now >= d.askAt {
+		d.ask(c, op)
+		d.asked = gen
+		// Later and later: a long wait must not load the control plane.
+		d.askAt = now + int64(max(askWithin, blocked/8))
+	}
+	if blocked >= c.cfg.Timeout {
+		d.timeout(c, op)
+	}
+	return true
+}
+
+// settle ends operations at the front that are over, which also pushes progress,
+// and returns the first that is not, held, with the time since when it is at the
+// front.
+func (d *watchdog) settle(c *core) (*Op, int64) {
+	for {
+		c.mu.Lock()
+		op := c.flight.head
+		if op == nil {
+			c.mu.Unlock()
+			return nil, 0
+		}
+		op.pinAgain()
+		since := max(op.life.queued, c.flight.lastEnd)
+		c.mu.Unlock()
+		done, err := c.test(op)
+		switch {
+		case !done:
+			return op, since
+		case err == nil:
+			c.finished(op)
+		default:
+			c.failed(op, err) //nolint:errcheck // it is kept in the Op for its waiters
+			op.unpin()
+		}
+	}
+}
+
+// ask finds out whom op waits for, and says so in the log when it is news.
+func (d *watchdog) ask(c *core, op *Op) {
+	if c.cfg.Control == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.failure.ctx, askWithin)
+	defer cancel()
+	lags := c.cfg.Control.Laggards(ctx, c.awaited(op))
+	if op.P2P() {
+		lags = slices.DeleteFunc(lags, func(l Lag) bool { return !op.waitsFor(l.Rank) })
+	}
+	if slices.Equal(lags, d.lagging()) {
+		return
+	}
+	d.set(lags)
+	if len(lags) > 0 {
+		c.cfg.Logger.Warn("operation is blocked", "group", c.cfg.Name, "rank", c.cfg.Rank,
+			"op", op.Name(), "seq", op.Seq, "label", op.Label, "waiting", d.text())
+	}
+}
+
+// awaited is the collective that all ranks should have begun while op is blocked.
+func (c *core) awaited(op *Op) uint64 {
+	if !op.P2P() {
+		return op.Seq
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seq
+}
+
+// waitsFor reports whether rank is a peer of a transfer.
+func (op *Op) waitsFor(rank int) bool {
+	if op.Root == rank {
+		return true
+	}
+	for i := range op.Batch {
+		if op.Batch[i].Peer == rank {
+			return true
+		}
+	}
+	for _, part := range op.Parts {
+		if part.waitsFor(rank) {
+			return true
+		}
+	}
+	return false
+}
+
+// timeout aborts the group because op was blocked for too long.
+func (d *watchdog) timeout(c *core, op *Op) {
+	e := goccl.NewError(op.Name(), fmt.Errorf("%w after %v", goccl.ErrTimeout, c.cfg.Timeout))
+	e.Group, e.Seq, e.Rank = c.cfg.Name, op.Seq, c.cfg.Rank
+	for _, l := range d.lagging() {
+		e.Missing = append(e.Missing, l.Rank)
+	}
+	switch text := d.text(); {
+	case text != "":
+		e.Hint = text
+	case op.P2P():
+		e.Hint = "no rank is missing: "
+	default:
+		e.Hint = "all ranks have called it, so the data is slow or a link is stuck; a longer Timeout gives it more time"
+	}
+	if op.P2P() {
+		e.Hint = strings.TrimSuffix(e.Hint, ": ")
+		if op.Root >= 0 {
+			e.Peer = op.Root
+		}
+		e.Hint += "; ranks that each wait for the other to receive first need their transfers in one BatchSendRecv or Coalesce"
+	}
+	c.fail(e, true)
+}
+
+// lagging returns whom the group waits for.
+func (d *watchdog) lagging() []Lag {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lags
+}
+
+func (d *watchdog) set(lags []Lag) {
+	d.mu.Lock()
+	d.lags = lags
+	d.mu.Unlock()
+}
+
+// text says whom the group waits for; empty when that is not known.
+func (d *watchdog) text() string {
+	var b strings.Builder
+	for i, l := range d.lagging() {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(l.String())
+	}
+	return b.String()
+}
+
+// lastDump writes the flight recorder once when the group has failed, also on the
+// ranks that only hear of it.
+func (d *watchdog) lastDump(c *core) {
+	cause := c.cause()
+	if cause == nil || d.dumped || c.cfg.DumpDir == "" {
+		return
+	}
+	d.dumped = true
+	path, err := trace.Save(c.cfg.DumpDir, c.Dump(cause.Error()))
+	if err != nil {
+		c.cfg.Logger.Error("flight recorder not written", "group", c.cfg.Name, "rank", c.cfg.Rank, "err", err)
+		return
+	}
+	c.cfg.Logger.Info("flight recorder written", "group", c.cfg.Name, "rank", c.cfg.Rank, "path", path)
+}
