@@ -31,3 +31,7 @@ func TestCanConnect(t *testing.T) {
 	a.Process, b.Process = 0, 0
 	require.Error(t, tr.CanConnect(a, b), "ranks that do not say which process they are")
 }
+
+func BenchmarkPingPong(b *testing.B) {
+	transporttest.PingPongLocal(b, transporttest.NewWorld(b, 2, open))
+}

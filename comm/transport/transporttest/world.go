@@ -40,10 +40,15 @@ func NewWorld(t testing.TB, n int, open func(testing.TB) transport.Transport) *W
 
 // NewPeer describes a rank of this process as a communicator would.
 func NewPeer(t testing.TB, rank int, tr transport.Transport) *transport.Peer {
-	blob, err := tr.Announce()
+	p, err := describe(rank, tr)
 	require.NoError(t, err)
+	return p
+}
+
+func describe(rank int, tr transport.Transport) (*transport.Peer, error) {
+	blob, err := tr.Announce()
 	return &transport.Peer{Rank: rank, Host: "here", HostID: 77, PID: os.Getpid(), Process: 1000 + uint64(os.Getpid()),
-		Shm: true, Blob: map[string][]byte{tr.Name(): blob}}
+		Shm: true, Blob: map[string][]byte{tr.Name(): blob}}, err
 }
 
 // Context ends with the watchdog or the test.
