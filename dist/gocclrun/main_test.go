@@ -65,7 +65,7 @@ type run struct {
 func start(t *testing.T, args ...string) *run {
 	t.Helper()
 	r := &run{cmd: exec.Command(os.Args[0], args...)}
-	r.cmd.Env = append(os.Environ(), mainEnv+"=1")
+	r.cmd.Env = append(os.Environ(), mainEnv+"=1", "GORACE=atexit_sleep_ms=0") // no second of waiting in race builds
 	r.cmd.Stderr = &r.errs
 	out, err := r.cmd.StdoutPipe()
 	require.NoError(t, err)

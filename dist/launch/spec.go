@@ -42,13 +42,13 @@ type Spec struct {
 	N int
 
 	// Command is the program, looked up in PATH, and its arguments; the same for
-	// all ranks.
+	// all ranks. Their standard input is empty.
 	Command []string
 
 	// Env has KEY=VALUE entries beside the environment of this process, over
 	// which they win. The variables that say who a rank is cannot be set.
-	// GOMAXPROCS, unless it is set in one of the two, is this process's number of
-	// cores divided by N, at least 1.
+	// GOMAXPROCS, unless it is set in one of the two, is that of this process (its
+	// cores) divided by N, at least 1.
 	Env []string
 
 	// Stdout and Stderr take the ranks' output in whole lines; nil drops it. They

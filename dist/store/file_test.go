@@ -66,7 +66,7 @@ func TestFileProcesses(t *testing.T) {
 	var procs []proc
 	for range 3 {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), roleEnv+"="+path)
+		cmd.Env = append(os.Environ(), roleEnv+"="+path, "GORACE=atexit_sleep_ms=0") // no second of waiting in race builds
 		cmd.Stderr = os.Stderr
 		in, err := cmd.StdinPipe()
 		require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestFileProcesses(t *testing.T) {
 	s, err := NewFile(path)
 	require.NoError(t, err)
 	var mine int64
-	for range 50 {
+	for range 20 {
 		_, err := s.Add(t.Context(), "n", 1)
 		require.NoError(t, err)
 		mine++

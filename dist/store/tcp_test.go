@@ -371,7 +371,7 @@ func TestC16NothingLeaks(t *testing.T) {
 	}
 	round(3)
 	files, routines := openFiles(t), runtime.NumGoroutine()
-	round(150)
+	round(50)
 	require.LessOrEqual(t, openFiles(t), files)
 	// A goroutine that has been waited for may take a moment to be gone.
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= routines+1 }, watchdog, time.Millisecond)
