@@ -21,7 +21,6 @@ import (
 	"github.com/goccl/goccl/comm/graph"
 	"github.com/goccl/goccl/comm/plan"
 	"github.com/goccl/goccl/comm/transport"
-	"github.com/goccl/goccl/internal/shmem"
 	"github.com/goccl/goccl/internal/spin"
 )
 

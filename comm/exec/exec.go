@@ -69,17 +69,23 @@ type Bound struct {
 func Bind(p *plan.Program, links Links) (*Bound, error) {
 	b := &Bound{Prog: p, sends: make([]*transport.Send, len(p.Conns)), recvs: make([]*transport.Recv, len(p.Conns)),
 		scratch: p.UsesScratch(), window: p.Key.Window == plan.WindowBoth, loops: p.Loops(), lastPost: lastPost(p)}
-	for ch, row := range p.Rows {
-		for i := row.ConnLo; i < row.ConnLo+row.ConnN; i++ {
-			c := p.Conns[i]
-			var err error
-			if c.Send {
-				b.sends[i], err = links.Send(c, ch)
-			} else {
-				b.recvs[i], err = links.Recv(c, ch)
-			}
-			if err != nil {
-				return nil, err
+	// All sending ends before the first receiving one: a receiving end waits until
+	// its sender has connected, and the senders must not wait in a circle.
+	for _, sends := range []bool{true, false} {
+		for ch, row := range p.Rows {
+			for i := row.ConnLo; i < row.ConnLo+row.ConnN; i++ {
+				if p.Conns[i].Send != sends {
+					continue
+				}
+				var err error
+				if sends {
+					b.sends[i], err = links.Send(p.Conns[i], ch)
+				} else {
+					b.recvs[i], err = links.Recv(p.Conns[i], ch)
+				}
+				if err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
