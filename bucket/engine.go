@@ -1,0 +1,325 @@
+package bucket
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl"
+)
+
+// handle is an operation under way: processgroup.Work, or a double in tests.
+type handle interface {
+	Test() (bool, error)
+	Wait(ctx context.Context) error
+}
+
+// effects is what the engine asks its owner to do. start must not block and is
+// called without the engine's lock; so is fill, but for finish, which nobody
+// contends with.
+type effects[W handle] interface {
+	fill(i int)  // copy gradient i into its slot
+	zero(i int)  // make its slot zero
+	start(b int) // start the reduction of bucket b; the handle is then at work(b)
+	work(b int) W
+}
+
+// engine drives the machine from any number of goroutines: it serialises events
+// with one short lock, performs launches outside of it, one at a time and in
+// order, and keeps the times.
+//
+// Lock order: mu is a leaf.
+type engine[W handle] struct {
+	fx    effects[W]
+	clock func() time.Time
+
+	mu       sync.Mutex
+	idleCond *sync.Cond // signalled when starting becomes false
+	m        *machine
+	allowed  int  // buckets that the machine has launched
+	started  int  // buckets whose start has returned
+	starting bool // some goroutine is inside fx.start
+	observed int  // buckets [0, observed) were seen to have ended
+	times    timeline
+
+	// claims holds per parameter the last step in which it was announced, so
+	// that a second announcement is caught before it copies over data in flight.
+	claims []atomic.Uint64
+	step   atomic.Uint64
+	noSync atomic.Bool
+}
+
+func newEngine[W handle](fx effects[W], m *machine, clock func() time.Time) *engine[W] {
+	e := &engine[W]{fx: fx, m: m, clock: clock, claims: make([]atomic.Uint64, len(m.names))}
+	e.idleCond = sync.NewCond(&e.mu)
+	e.step.Store(1)
+	e.times.reset(len(m.members))
+	return e
+}
+
+// ready announces gradient i. It copies, takes the lock once, starts what can
+// start, and pushes the oldest operation in flight; it never waits and never
+// allocates.
+func (e *engine[W]) ready(i int) error {
+	if i < 0 || i >= len(e.claims) || e.noSync.Load() {
+		return e.announce(i)
+	}
+	step := e.step.Load()
+	if old := e.claims[i].Load(); old == step || !e.claims[i].CompareAndSwap(old, step) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.m.twice(i)
+		return e.m.err
+	}
+	e.fx.fill(i)
+	return e.announce(i)
+}
+
+func (e *engine[W]) announce(i int) error {
+	oldest, at, push, err := e.enter(i)
+	if err == nil && push {
+		e.push(at, oldest)
+	}
+	return err
+}
+
+// enter is the part of announce under the lock. It returns the oldest operation
+// in flight, if there is one.
+func (e *engine[W]) enter(i int) (oldest W, at int, push bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.m.mode.noSync {
+		e.times.begin(e.clock)
+	}
+	err = e.perform(e.m.gradReady(i))
+	e.drain()
+	if at = e.observed; at < e.started {
+		oldest, push = e.fx.work(at), true
+	}
+	return oldest, at, push, err
+}
+
+// push lets operation b progress and notes when it has ended. What went wrong
+// with it is told by the wait for it in Finish.
+func (e *engine[W]) push(b int, w W) {
+	ended, err := w.Test()
+	if !ended && err == nil {
+		return
+	}
+	e.mu.Lock()
+	if e.observed == b && b < e.started {
+		e.observe(b)
+	}
+	e.mu.Unlock()
+}
+
+func (e *engine[W]) observe(b int) {
+	e.observed = b + 1
+	e.times.bucket[b].done = e.times.since(e.clock)
+}
+
+// perform takes in the actions of an event that came from Ready. It is called
+// with the lock held; only launches and failures come from there.
+func (e *engine[W]) perform(acts []action) error {
+	for _, a := range acts {
+		switch a.kind {
+		case actLaunch:
+			e.allowed = a.index + 1
+			e.times.bucket[a.index].ready = e.times.since(e.clock)
+		case actFail:
+			return e.m.err
+		}
+	}
+	return nil
+}
+
+// drain starts every bucket that may start, in order. It is called with the lock
+// held and returns with it held; while one goroutine is inside start the others
+// leave their launches to it, so that none waits and the order holds.
+func (e *engine[W]) drain() {
+	for !e.starting && e.started < e.allowed {
+		e.starting = true
+		e.startNext(e.started)
+	}
+}
+
+// startNext runs start without the lock. When a hook panics the panic goes on, the
+// step has failed, and whoever waits for the launch is not left waiting.
+func (e *engine[W]) startNext(b int) {
+	e.mu.Unlock()
+	returned := false
+	defer func() {
+		e.mu.Lock()
+		e.starting = false
+		e.idleCond.Broadcast()
+		if !returned {
+			e.allowed = e.started
+			e.m.fail(fmt.Errorf("%w: the hook panicked on bucket %d", goccl.ErrAborted, b))
+			return
+		}
+		e.times.bucket[b].launched = e.times.since(e.clock)
+		e.started = b + 1
+	}()
+	e.fx.start(b)
+	returned = true
+}
+
+// finish says that the backward pass is over and returns when every bucket has
+// been started. A machine in NoSync does nothing.
+func (e *engine[W]) finish() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.times.begin(e.clock)
+	acts := e.m.finish()
+	for _, a := range acts { // the machine fills slots before it launches what holds them
+		switch a.kind {
+		case actZero:
+			e.fx.zero(a.index)
+		case actFill:
+			e.fx.fill(a.index)
+		}
+	}
+	if err := e.perform(acts); err != nil {
+		return err
+	}
+	e.drain()
+	for e.starting {
+		e.idleCond.Wait()
+	}
+	return nil
+}
+
+// settle waits for bucket b, which has been started, and feeds the result to the
+// machine. When ctx ends first, the step is still open and settle may be called
+// again. rebuild is true once, after the last bucket of the step in which the
+// ready order was recorded.
+func (e *engine[W]) settle(ctx context.Context, b int) (rebuild bool, err error) {
+	e.mu.Lock()
+	if b >= e.started {
+		e.mu.Unlock()
+		return false, fmt.Errorf("%w: bucket %d was not started", goccl.ErrInvalid, b)
+	}
+	w := e.fx.work(b)
+	e.mu.Unlock()
+	if err := w.Wait(ctx); err != nil {
+		if ctx.Err() != nil {
+			return false, err
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.m.reduced(b, err)
+		return false, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.observed <= b {
+		e.observe(b)
+	}
+	for _, a := range e.m.reduced(b, nil) {
+		switch a.kind {
+		case actRebuild:
+			rebuild = true
+		case actFail:
+			return false, e.m.err
+		}
+	}
+	return rebuild, nil
+}
+
+// next opens the next step, with other buckets when given.
+func (e *engine[W]) next(buckets [][]int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if buckets != nil {
+		e.m.relayout(buckets)
+	} else {
+		e.m.begin()
+	}
+	e.allowed, e.started, e.observed = 0, 0, 0
+	e.times.reset(len(e.m.members))
+	e.step.Add(1)
+}
+
+// fail ends the step with err unless it has failed before.
+func (e *engine[W]) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.m.fail(err)
+}
+
+// setNoSync switches local accumulation.
+func (e *engine[W]) setNoSync(on bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.m.err != nil {
+		return e.m.err
+	}
+	if err := e.m.setNoSync(on); err != nil {
+		return err
+	}
+	e.noSync.Store(on)
+	return nil
+}
+
+// begin marks the begin of a step for the timeline.
+func (e *engine[W]) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.times.begin(e.clock)
+}
+
+// timeline returns the times of the step that has ended, valid until next, and
+// its length.
+func (e *engine[W]) timeline() ([]bucketTimes, time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.times.bucket, e.times.since(e.clock)
+}
+
+func (e *engine[W]) idle() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.m.idle()
+}
+
+func (e *engine[W]) readyOrder() []int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.m.readyOrder()
+}
+
+func (e *engine[W]) setRecord(on bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.m.mode.record = on
+}
+
+func (e *engine[W]) setHold(on bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.m.mode.hold = on
+}
+
+// quiesce waits for every operation that was started and not settled.
+func (e *engine[W]) quiesce(ctx context.Context) error {
+	e.mu.Lock()
+	for e.starting {
+		e.idleCond.Wait()
+	}
+	var left []W
+	for b := 0; b < e.started; b++ {
+		if !e.m.isDone[b] {
+			left = append(left, e.fx.work(b))
+		}
+	}
+	e.mu.Unlock()
+	var first error
+	for _, w := range left {
+		if err := w.Wait(ctx); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
