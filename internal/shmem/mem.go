@@ -10,18 +10,21 @@ import (
 	"unsafe"
 )
 
-// Mem is a span of shared memory. It is a value; whoever made the memory keeps
-// it mapped while a Mem over it is in use.
+// Mem is a span of shared memory. It is a value. A Mem keeps memory of the Go
+// heap alive; whoever made a segment keeps it mapped while a Mem over it is in
+// use.
 type Mem struct {
-	base uintptr
+	base unsafe.Pointer
 	n    int
 }
 
-// At returns the span of n bytes at addr. addr must be a multiple of 8.
-func At(addr uintptr, n int) Mem { return Mem{base: addr, n: n} }
+// At returns the span of n bytes at addr. addr must be a multiple of 8 for Word,
+// Put and Get, and memory of the Go heap must be reachable by other means during
+// the call.
+func At(addr uintptr, n int) Mem { return Mem{base: *(*unsafe.Pointer)(unsafe.Pointer(&addr)), n: n} }
 
 // Addr returns the address of byte off.
-func (m Mem) Addr(off int) uintptr { return m.base + uintptr(off) }
+func (m Mem) Addr(off int) uintptr { return uintptr(m.base) + uintptr(off) }
 
 // Len returns the length in bytes.
 func (m Mem) Len() int { return m.n }
@@ -32,7 +35,7 @@ func (m Mem) Slice(off, n int) Mem {
 	if off < 0 || n < 0 || off > m.n-n {
 		panic(fmt.Sprintf("shmem: slice [%d:+%d] of %d bytes", off, n, m.n)) // panic: programmer error, see doc
 	}
-	return Mem{base: m.base + uintptr(off), n: n}
+	return Mem{base: unsafe.Add(m.base, off), n: n}
 }
 
 // Word returns the 8-byte word at off, which must be a multiple of 8 inside m.
@@ -40,8 +43,7 @@ func (m Mem) Word(off int) *atomic.Uint64 {
 	if off < 0 || off > m.n-8 || off&7 != 0 {
 		badWord(off, m.n)
 	}
-	addr := m.base + uintptr(off)
-	return *(**atomic.Uint64)(unsafe.Pointer(&addr))
+	return (*atomic.Uint64)(unsafe.Add(m.base, off))
 }
 
 // Put writes v at off without an order of its own: it is payload, and the word
@@ -59,10 +61,10 @@ func badWord(off, n int) {
 	panic(fmt.Sprintf("shmem: word at %d of %d bytes", off, n)) // panic: programmer error, see doc
 }
 
-// Bytes returns the span as a slice. It does not keep the memory mapped.
+// Bytes returns the span as a slice. It does not keep a segment mapped.
 func (m Mem) Bytes() []byte {
 	if m.n == 0 {
 		return nil
 	}
-	return unsafe.Slice(*(**byte)(unsafe.Pointer(&m.base)), m.n)
+	return unsafe.Slice((*byte)(m.base), m.n)
 }

@@ -1,15 +1,15 @@
 package shmem
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestMemBounds(t *testing.T) {
-	m, owner, err := Private(256)
+	m, err := Private(256)
 	require.NoError(t, err)
-	require.NotNil(t, owner)
 	require.Equal(t, 256, m.Len())
 	require.Zero(t, m.Addr(0)%alignment)
 	for _, off := range []int{-8, 249, 256, 4, 1 << 40} {
@@ -27,9 +27,29 @@ func TestMemBounds(t *testing.T) {
 	require.Nil(t, m.Slice(256, 0).Bytes())
 }
 
+// Private memory lives as long as anything that points into it.
+func TestMemKeepsPrivateMemory(t *testing.T) {
+	var tails []Mem
+	for i := range 50 {
+		m, err := Private(1 << 16)
+		require.NoError(t, err)
+		m.Word(1<<16 - 8).Store(uint64(i))
+		tails = append(tails, m.Slice(1<<16-8, 8))
+	}
+	runtime.GC()
+	for range 50 { // would be handed the same memory
+		m, err := Private(1 << 16)
+		require.NoError(t, err)
+		m.Word(1<<16 - 8).Store(1 << 40)
+	}
+	for i, tail := range tails {
+		require.Equal(t, uint64(i), tail.Word(0).Load())
+	}
+}
+
 func TestPrivateRefusesSizes(t *testing.T) {
 	for _, n := range []int{0, -1, maxBytes + 1, maxBytes} {
-		_, _, err := Private(n)
+		_, err := Private(n)
 		require.Error(t, err, "%d bytes", n)
 	}
 }

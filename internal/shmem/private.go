@@ -3,6 +3,8 @@ package shmem
 import (
 	"fmt"
 	"unsafe"
+
+	"github.com/goccl/goccl"
 )
 
 // Alignment of private memory: two cache lines, since cores fetch them in pairs.
@@ -10,17 +12,18 @@ const alignment = 128
 
 // Private returns n zeroed bytes that only this process sees, aligned to 128.
 // They are on the Go heap, so that the race detector watches them and nothing
-// dangles; owner must be kept reachable as long as the span is in use.
-func Private(n int) (m Mem, owner any, err error) {
+// dangles: whatever Mem, slice or pointer is left keeps them alive.
+func Private(n int) (Mem, error) {
 	if n <= 0 || n > maxBytes {
-		return Mem{}, nil, fmt.Errorf("shmem: %d bytes of memory: size out of range", n)
+		return Mem{}, fmt.Errorf("shmem: %d bytes of memory: %w: size out of range", n, goccl.ErrInvalid)
 	}
 	if err := available(n); err != nil {
-		return Mem{}, nil, err
+		return Mem{}, err
 	}
 	b := make([]byte, n+alignment)
-	addr := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	return At((addr+alignment-1)&^(alignment-1), n), b, nil
+	start := unsafe.Pointer(unsafe.SliceData(b))
+	skip := -uintptr(start) & (alignment - 1)
+	return Mem{base: unsafe.Add(start, skip), n: n}, nil
 }
 
 // available reports that n bytes are more than the machine can give. Small

@@ -115,7 +115,7 @@ func populate(fd int, mapped []byte) error {
 }
 
 func span(mapped []byte) Mem {
-	return At(uintptr(unsafe.Pointer(unsafe.SliceData(mapped)))+headerBytes, len(mapped)-headerBytes)
+	return Mem{base: unsafe.Pointer(&mapped[headerBytes]), n: len(mapped) - headerBytes}
 }
 
 // Open maps the segment that the handle of another process of this machine, or

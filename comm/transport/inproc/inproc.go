@@ -66,9 +66,8 @@ func (t *Transport) ConnectSend(_ context.Context, c transport.Conn, to *transpo
 	if err != nil {
 		return nil, fail("connect", c, to, err)
 	}
-	// The sending side holds the piece, and so its memory, until it closes.
 	s, err := memlink.NewSend(memlink.End{Transport: name, Conn: c, Rank: c.Src, Peer: to, Mem: p.mem,
-		Local: true, Free: func() error { p = nil; return nil }})
+		Local: true, Free: func() error { return nil }})
 	if err != nil {
 		return nil, err
 	}

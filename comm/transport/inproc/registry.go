@@ -16,7 +16,6 @@ type piece struct {
 	key    uint64
 	handle []byte
 	mem    shmem.Mem
-	owner  any             // keeps mem alive
 	conn   *transport.Conn // nil for a segment
 }
 
@@ -30,7 +29,7 @@ var registry struct {
 const handleBytes = 8
 
 func (t *Transport) publish(bytes int, c *transport.Conn) (*piece, error) {
-	mem, owner, err := shmem.Private(bytes)
+	mem, err := shmem.Private(bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +37,7 @@ func (t *Transport) publish(bytes int, c *transport.Conn) (*piece, error) {
 	if _, err := rand.Read(handle); err != nil {
 		return nil, err
 	}
-	p := &piece{key: binary.LittleEndian.Uint64(handle), handle: handle, mem: mem, owner: owner, conn: c}
+	p := &piece{key: binary.LittleEndian.Uint64(handle), handle: handle, mem: mem, conn: c}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {

@@ -24,12 +24,11 @@ type recvSide struct {
 	conn  transport.Conn
 	from  *transport.Peer
 
-	mem    shmem.Mem
-	memory any             // keeps mem alive
-	fifo   *transport.Recv // the executor's end
-	pump   *transport.Send // the pump's end
-	freed  chan struct{}   // a slot became free while the pump slept
-	fail   failure
+	mem   shmem.Mem
+	fifo  *transport.Recv // the executor's end
+	pump  *transport.Send // the pump's end
+	freed chan struct{}   // a slot became free while the pump slept
+	fail  failure
 
 	joined chan struct{} // closed when the sender has connected
 	done   chan struct{} // closed by Close
@@ -50,11 +49,11 @@ func newRecvSide(t *Transport, c transport.Conn, from *transport.Peer) (*recvSid
 	if err != nil {
 		return nil, err
 	}
-	mem, memory, err := shmem.Private(c.FIFO.Bytes())
+	mem, err := shmem.Private(c.FIFO.Bytes())
 	if err != nil {
 		return nil, err
 	}
-	r := &recvSide{owner: t, token: k, conn: c, from: from, mem: mem, memory: memory,
+	r := &recvSide{owner: t, token: k, conn: c, from: from, mem: mem,
 		freed: make(chan struct{}, 1), joined: make(chan struct{}), done: make(chan struct{})}
 	r.pump = transport.NewSend(mem, c.FIFO, nil)
 	r.fifo = transport.NewRecv(mem, c.FIFO, r.release)

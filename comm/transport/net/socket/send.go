@@ -25,12 +25,11 @@ type sendSide struct {
 	to     *transport.Peer
 	socket net.Conn
 
-	memory any             // keeps the FIFO's memory alive
-	fifo   *transport.Send // the executor's end
-	pump   *transport.Recv // the pump's end
-	rung   chan struct{}   // a post or Close while the pump slept
-	idle   chan struct{}   // a frame has left while Flush waits
-	fail   failure
+	fifo *transport.Send // the executor's end
+	pump *transport.Recv // the pump's end
+	rung chan struct{}   // a post or Close while the pump slept
+	idle chan struct{}   // a frame has left while Flush waits
+	fail failure
 
 	flushing atomic.Bool
 	closing  atomic.Bool   // Close has begun: send the rest and a goodbye
@@ -43,11 +42,11 @@ type sendSide struct {
 var _ transport.SendSide = (*sendSide)(nil)
 
 func newSendSide(t *Transport, c transport.Conn, to *transport.Peer, socket net.Conn) (*sendSide, error) {
-	mem, memory, err := shmem.Private(c.FIFO.Bytes())
+	mem, err := shmem.Private(c.FIFO.Bytes())
 	if err != nil {
 		return nil, err
 	}
-	s := &sendSide{owner: t, conn: c, to: to, socket: socket, memory: memory,
+	s := &sendSide{owner: t, conn: c, to: to, socket: socket,
 		rung: make(chan struct{}, 1), idle: make(chan struct{}, 1), cut: make(chan struct{}), ended: make(chan struct{})}
 	s.fifo = transport.NewSend(mem, c.FIFO, s.ring)
 	s.pump = transport.NewRecv(mem, c.FIFO, nil)
