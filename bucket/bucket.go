@@ -3,6 +3,7 @@ package bucket
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/goccl/goccl/device"
 	"github.com/goccl/goccl/process_group"
@@ -57,6 +58,15 @@ func (b *Bucket) Join(s device.Stream) error { return b.r.works[b.index].Join(s)
 
 // String names the bucket and its parameters, for messages.
 func (b *Bucket) String() string { return b.text }
+
+// explain adds the bucket's name to the failure of its operation, unless the
+// operation carried it as its label.
+func (b *Bucket) explain(err error) error {
+	if strings.Contains(err.Error(), b.text) {
+		return err
+	}
+	return fmt.Errorf("%w\n\tin %s", err, b.text)
+}
 
 func bucketText(index int, names []string, members []int) string {
 	return fmt.Sprintf("bucket %d (%s)", index, nameList(names, members))

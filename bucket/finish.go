@@ -147,7 +147,7 @@ func (r *Reducer) settleNext(ctx context.Context) error {
 	rebuild, err := r.e.settle(ctx, b)
 	r.run.blocked += time.Since(from)
 	if err != nil {
-		return fmt.Errorf("%w\n\tin %s", err, r.buckets[b].text)
+		return r.buckets[b].explain(err)
 	}
 	if f, ok := r.cfg.Hook.(Finisher); ok && !r.run.noComm {
 		if err := f.Finish(ctx, &r.buckets[b]); err != nil {

@@ -93,7 +93,9 @@ func (r *Reducer) shadow(ctx context.Context, name string) (more bool, err error
 	for _, a := range r.arenas {
 		zeroHost(a)
 	}
-	clear(r.use.mask)
+	if r.cfg.FindUnused {
+		clear(r.use.mask)
+	}
 	for b := range r.buckets {
 		for _, i := range r.buckets[b].members {
 			if err := r.e.announce(i); err != nil {

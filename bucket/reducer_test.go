@@ -1,0 +1,717 @@
+package bucket
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/device"
+	"github.com/goccl/goccl/internal/leak"
+	"github.com/goccl/goccl/process_group"
+)
+
+func TestMain(m *testing.M) { os.Exit(leak.Check(m)) }
+
+// small makes several buckets of the model in tests.
+var small = Config{FirstBytes: 100, Bytes: 800}
+
+func TestAveragesEqualTheDefinition(t *testing.T) {
+	for _, n := range []int{1, 2, 4} {
+		for _, views := range []bool{true, false} {
+			t.Run(fmt.Sprintf("ranks=%d/views=%v", n, views), func(t *testing.T) {
+				onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
+					m := newNet(sizes, g.Rank())
+					r, err := New(ctx, g, m.params(views), small)
+					if err != nil {
+						return err
+					}
+					for step := range 4 { // gradients in another order on each rank
+						if err := backward(r, m, g.Rank(), step, shuffled(len(sizes), g.Rank(), step)); err != nil {
+							return err
+						}
+						if err := r.Finish(ctx); err != nil {
+							return err
+						}
+						if err := checkAverages(r, m, n, step); err != nil {
+							return err
+						}
+					}
+					return r.Close()
+				})
+			})
+		}
+	}
+}
+
+// New gives the values of one rank to all, frozen ones too.
+func TestValuesComeFromOneRank(t *testing.T) {
+	onRanks(t, 3, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		ps := m.params(true)
+		ps[1].Frozen = true
+		cfg := small
+		cfg.SyncFrom = 2
+		if _, err := New(ctx, g, ps, cfg); err != nil {
+			return err
+		}
+		want := newNet(sizes, 2)
+		for i := range sizes {
+			if !slices.Equal(want.value[i], m.value[i]) {
+				return fmt.Errorf("value %d is not that of rank 2", i)
+			}
+		}
+		return nil
+	})
+}
+
+// The rebuild follows rank 0's order on all ranks, whatever their own.
+func TestRebuildIsTheSameOnAllRanks(t *testing.T) {
+	const n = 4
+	var mu sync.Mutex
+	layouts := map[string]int{}
+	order := []int{3, 0, 8, 5, 1, 7, 2, 6, 4}
+	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(true), small)
+		if err != nil {
+			return err
+		}
+		before := r.State()
+		mine := order
+		if g.Rank() > 0 {
+			mine = shuffled(len(sizes), g.Rank(), 1)
+		}
+		if err := errors.Join(backward(r, m, g.Rank(), 0, mine), r.Finish(ctx)); err != nil {
+			return err
+		}
+		after := r.State()
+		if before.Rebuilt || !after.Rebuilt {
+			return fmt.Errorf("rebuilt %v before and %v after the first step", before.Rebuilt, after.Rebuilt)
+		}
+		if got := r.present(); !slices.Equal(got, order) {
+			return fmt.Errorf("order %v, want %v", got, order)
+		}
+		if err := checkAverages(r, m, n, 0); err != nil {
+			return fmt.Errorf("averages did not move along: %w", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		layouts[layoutText(r.names, slices.Collect(func(yield func([]int) bool) {
+			for b := range r.buckets {
+				if !yield(r.buckets[b].members) {
+					return
+				}
+			}
+		}))]++
+		return nil
+	})
+	require.Len(t, layouts, 1)
+}
+
+// The same layout gives the same bits, with overlap and without.
+func TestOverlapDoesNotChangeBits(t *testing.T) {
+	const n = 4
+	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(true), small)
+		if err != nil {
+			return err
+		}
+		var first [][]float32
+		for k, l := range []Layout{Overlap(), Hold(), Overlap()} {
+			if err := r.Apply(ctx, l); err != nil {
+				return err
+			}
+			for range 2 { // the first of all is before the rebuild
+				if err := errors.Join(backward(r, m, g.Rank(), 0, shuffled(len(sizes), g.Rank(), k)), r.Finish(ctx)); err != nil {
+					return err
+				}
+			}
+			for i := range sizes {
+				if k == 0 {
+					first = append(first, result(r, m, i))
+				} else if !slices.Equal(first[i], result(r, m, i)) {
+					return fmt.Errorf("%v: gradient %d differs", l, i)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func TestMismatchIsNamedOnAllRanks(t *testing.T) {
+	cases := []struct {
+		name   string
+		change func(ps []Param, cfg *Config)
+		want   string
+	}{
+		{"count", func(ps []Param, _ *Config) { ps[4].Value = device.SliceOf(make([]float32, 34)) },
+			`parameters, line 5: rank 0 has "layer4.weight" f32 x 33, value f32; rank 2 has "layer4.weight" f32 x 34, value f32`},
+		{"dtype", func(ps []Param, _ *Config) { ps[0].Value = device.SliceOf(make([]float64, 300)) },
+			`rank 0 has "layer0.weight" f32 x 300, value f32; rank 2 has "layer0.weight" f64 x 300, value f64`},
+		{"order", func(ps []Param, _ *Config) { ps[1], ps[2] = ps[2], ps[1] }, `line 2: rank 0 has "layer1.weight"`},
+		{"fewer", func(ps []Param, _ *Config) { ps[8].Frozen = true }, `rank 2 has "layer8.weight" f32 x 10 frozen`},
+		{"config", func(_ []Param, cfg *Config) { cfg.Bytes = 900 }, `line 0: rank 0 has config first 100 bytes 800`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			errs := runRanks(t, 4, processgroup.Config{}, func(ctx context.Context, g *processgroup.Group) error {
+				ps, cfg := newNet(sizes, g.Rank()).params(true), small
+				if g.Rank() == 2 {
+					c.change(ps, &cfg)
+				}
+				_, err := New(ctx, g, ps, cfg)
+				return err
+			})
+			for r, err := range errs {
+				require.ErrorIs(t, err, goccl.ErrMismatch, "rank %d", r)
+				require.ErrorContains(t, err, c.want, "rank %d", r)
+				var e *goccl.Error
+				require.ErrorAs(t, err, &e)
+				require.Equal(t, "bucket.New", e.Op)
+			}
+		})
+	}
+}
+
+// A rank whose gradients are missing says so at once, by name, and so do all
+// others: none waits for a bucket that will not come.
+func TestC85MissingGradientsAreNamed(t *testing.T) {
+	errs := runRanks(t, 3, processgroup.Config{}, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(true), small)
+		if err != nil {
+			return err
+		}
+		order := shuffled(len(sizes), g.Rank(), 0)
+		if g.Rank() == 1 {
+			order = slices.DeleteFunc(order, func(i int) bool { return i == 2 || i == 5 })
+		}
+		if err := backward(r, m, g.Rank(), 0, order); err != nil {
+			return err
+		}
+		return r.Finish(ctx)
+	})
+	for r, err := range errs {
+		require.ErrorContains(t, err, "2 of 9 gradients never became ready: layer2.weight, layer5.weight", "rank %d", r)
+		require.ErrorContains(t, err, "rank 1")
+		require.ErrorIs(t, err, goccl.ErrInvalid)
+	}
+}
+
+// A rank that stays away is named by the group's timeout, and the warning before
+// that says which gradients are waited for.
+func TestC88StalledGradientIsNamed(t *testing.T) {
+	var logs syncBuffer
+	gone := make(chan struct{})
+	errs := runRanks(t, 3, processgroup.Config{Timeout: 300 * time.Millisecond}, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		cfg := small
+		cfg.StallAfter = 20 * time.Millisecond
+		cfg.Logger = slog.New(slog.NewTextHandler(&logs, nil))
+		r, err := New(ctx, g, m.params(true), cfg)
+		if err != nil {
+			return err
+		}
+		if g.Rank() == 2 {
+			<-gone
+			return r.Close()
+		}
+		if err := backward(r, m, g.Rank(), 0, reversed(len(sizes))); err != nil {
+			return err
+		}
+		if err = r.Finish(ctx); g.Rank() == 0 {
+			close(gone)
+		}
+		return err
+	})
+	for r := range 2 {
+		require.ErrorIs(t, errs[r], goccl.ErrTimeout)
+		require.ErrorContains(t, errs[r], "rank 2")
+		require.ErrorContains(t, errs[r], "bucket 0 (layer8.weight")
+	}
+	require.Contains(t, logs.String(), "bucket: Finish is waiting")
+	require.Contains(t, logs.String(), "layer8.weight")
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestTwiceFailsAllRanks(t *testing.T) {
+	errs := runRanks(t, 2, processgroup.Config{}, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(false), small)
+		if err != nil {
+			return err
+		}
+		if g.Rank() == 1 {
+			_ = r.Ready(3) // the second announcement is what counts
+			return r.Ready(3)
+		}
+		return errors.Join(backward(r, m, 0, 0, reversed(len(sizes))), r.Finish(ctx))
+	})
+	for _, err := range errs {
+		require.ErrorContains(t, err, `gradient of "layer3.weight" became ready twice`)
+	}
+}
+
+// Gradients whose memory is not the bucket's go through a copy, and other memory
+// in each step is as good.
+func TestC87GradientsElsewhereAreCopied(t *testing.T) {
+	const n = 3
+	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(true), small)
+		if err != nil {
+			return err
+		}
+		for step := range 3 {
+			grads := make([]device.Buffer, len(sizes))
+			for i, n := range sizes {
+				s := make([]float32, n+1)[1:]
+				for e := range s {
+					s[e] = gradient(g.Rank(), step, i, e)
+				}
+				m.grad[i] = s
+				grads[i] = device.SliceOf(s)
+			}
+			if err := r.Reduce(ctx, grads); err != nil {
+				return err
+			}
+			for i := range sizes {
+				for e, got := range m.grad[i] {
+					if want := average(n, step, i, e); got-want > 1e-5*want || want-got > 1e-5*want {
+						return fmt.Errorf("gradient %d[%d] is %v, want %v", i, e, got, want)
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func TestReduceRefusesAnotherShape(t *testing.T) {
+	errs := runRanks(t, 1, processgroup.Config{}, func(ctx context.Context, g *processgroup.Group) error {
+		r, err := New(ctx, g, newNet(sizes[:1], 0).params(true), small)
+		if err != nil {
+			return err
+		}
+		return r.Reduce(ctx, []device.Buffer{device.SliceOf(make([]float32, 299))})
+	})
+	require.ErrorContains(t, errs[0], `gradient of "layer0.weight" is 299 x f32 on host, and 300 x f32 on host was declared`)
+}
+
+// Ranks run out of input at different steps and all end with the same
+// parameters. Averages are over the whole group.
+func TestC84UnevenInputs(t *testing.T) {
+	const n = 3
+	steps := []int{5, 2, 0}
+	var mu sync.Mutex
+	sums := map[string]int{}
+	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, 0)
+		cfg := small
+		cfg.Uneven = true
+		r, err := New(ctx, g, m.params(false), cfg)
+		if err != nil {
+			return err
+		}
+		taken := 0
+		apply := func() error {
+			active := 0
+			for _, s := range steps {
+				if taken < s {
+					active++
+				}
+			}
+			if got := r.Stats().Active; got != active {
+				return fmt.Errorf("step %d has %d ranks with input, want %d", taken, got, active)
+			}
+			for i := range sizes {
+				for e := range m.value[i] {
+					var want float64
+					for q, s := range steps {
+						if taken < s {
+							want += float64(gradient(q, taken, i, e)) / n
+						}
+					}
+					if d := float64(m.grad[i][e]) - want; d > 1e-5*want || d < -1e-5*want {
+						return fmt.Errorf("step %d: gradient %d[%d] is %v, want %v", taken, i, e, m.grad[i][e], want)
+					}
+					m.value[i][e] -= m.grad[i][e]
+				}
+			}
+			taken++
+			return nil
+		}
+		for step := range steps[g.Rank()] {
+			if err := errors.Join(backward(r, m, g.Rank(), step, shuffled(len(sizes), g.Rank(), step)), r.Finish(ctx), apply()); err != nil {
+				return err
+			}
+		}
+		if err := r.Join(ctx, apply); err != nil {
+			return err
+		}
+		if taken != slices.Max(steps) {
+			return fmt.Errorf("%d steps", taken)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sums[fmt.Sprint(m.value)]++
+		return nil
+	})
+	require.Len(t, sums, 1)
+}
+
+func TestFindUnused(t *testing.T) {
+	const n, untouched = 3, float32(-77)
+	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		cfg := small
+		cfg.FindUnused = true
+		r, err := New(ctx, g, m.params(false), cfg)
+		if err != nil {
+			return err
+		}
+		for step := range 3 {
+			for i := range sizes {
+				for e := range m.grad[i] {
+					m.grad[i][e] = untouched
+				}
+			}
+			// 4 is used by none, 7 by rank 1 only.
+			order := slices.DeleteFunc(shuffled(len(sizes), g.Rank(), step), func(i int) bool {
+				return i == 4 || (i == 7 && g.Rank() != 1)
+			})
+			if err := errors.Join(backward(r, m, g.Rank(), step, order), r.Finish(ctx)); err != nil {
+				return err
+			}
+			if r.Used(4) || !r.Used(7) || !r.Used(0) {
+				return fmt.Errorf("used: %v %v %v", r.Used(4), r.Used(7), r.Used(0))
+			}
+			if m.grad[4][0] != untouched {
+				return fmt.Errorf("a gradient that nobody has was changed to %v", m.grad[4][0])
+			}
+			if got, want := m.grad[7][3], gradient(1, step, 7, 3)/n; got-want > 1e-5 || want-got > 1e-5 {
+				return fmt.Errorf("gradient of one rank: %v, want %v", got, want)
+			}
+		}
+		return nil
+	})
+}
+
+// Gradients are accumulated over passes and reduced once.
+func TestNoSyncThenFinish(t *testing.T) {
+	const n, passes = 2, 3
+	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(false), small)
+		if err != nil {
+			return err
+		}
+		add := func(pass int) error {
+			for _, i := range shuffled(len(sizes), g.Rank(), pass) {
+				for e := range m.grad[i] {
+					m.grad[i][e] += gradient(g.Rank(), pass, i, e)
+				}
+				if err := r.Ready(i); err != nil {
+					return err
+				}
+			}
+			return r.Finish(ctx)
+		}
+		err = r.NoSync(func() error { return errors.Join(add(0), add(1)) })
+		if err := errors.Join(err, add(2)); err != nil {
+			return err
+		}
+		for i := range sizes {
+			for e, got := range m.grad[i] {
+				var want float32
+				for p := range passes {
+					want += average(n, p, i, e)
+				}
+				if got-want > 1e-5*want || want-got > 1e-5*want {
+					return fmt.Errorf("gradient %d[%d] is %v, want %v", i, e, got, want)
+				}
+			}
+		}
+		if r.Stats().Step != 1 {
+			return fmt.Errorf("%d steps", r.Stats().Step)
+		}
+		return nil
+	})
+}
+
+// Buckets come in order with their averages in place.
+func TestBucketsAsTheyComplete(t *testing.T) {
+	const n = 2
+	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(true), small)
+		if err != nil {
+			return err
+		}
+		for step := range 2 {
+			if err := backward(r, m, g.Rank(), step, reversed(len(sizes))); err != nil {
+				return err
+			}
+			next, params := 0, 0
+			for b := range r.Buckets() {
+				if b.Index() != next || b.Last() != (next == len(r.buckets)-1) {
+					return fmt.Errorf("bucket %d at place %d, last %v", b.Index(), next, b.Last())
+				}
+				for k, i := range b.Params() {
+					got := make([]float32, b.View(k).Count)
+					copyHost(device.SliceOf(got), b.View(k))
+					if want := average(n, step, i, 0); got[0]-want > 1e-5 || want-got[0] > 1e-5 {
+						return fmt.Errorf("%v: gradient %d is %v, want %v", b, i, got[0], want)
+					}
+					params++
+				}
+				next++
+			}
+			if params != len(sizes) {
+				return fmt.Errorf("%d parameters", params)
+			}
+			if err := r.Finish(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func TestApply(t *testing.T) {
+	const n = 2
+	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(true), small)
+		if err != nil {
+			return err
+		}
+		for step, c := range []struct {
+			l       Layout
+			buckets int
+		}{{Cap(1<<20, 1<<20), 1}, {Cap(1, 1), len(sizes)}, {Bounds(1, 4), 3}, {Hold(), 3}} {
+			if err := r.Apply(ctx, c.l); err != nil {
+				return err
+			}
+			if err := errors.Join(backward(r, m, g.Rank(), step, shuffled(len(sizes), g.Rank(), step)), r.Finish(ctx)); err != nil {
+				return err
+			}
+			if err := checkAverages(r, m, n, step); err != nil {
+				return fmt.Errorf("%v: %w", c.l, err)
+			}
+			s := r.Stats()
+			if len(s.Buckets) != c.buckets {
+				return fmt.Errorf("%v: %d buckets, want %d", c.l, len(s.Buckets), c.buckets)
+			}
+		}
+		if err := r.Apply(ctx, NoComm()); err != nil {
+			return err
+		}
+		if err := errors.Join(backward(r, m, g.Rank(), 9, reversed(len(sizes))), r.Finish(ctx)); err != nil {
+			return err
+		}
+		if got, want := result(r, m, 5)[2], gradient(g.Rank(), 9, 5, 2); got != want {
+			return fmt.Errorf("without the wire a gradient is this rank's: %v, want %v", got, want)
+		}
+		err = r.Apply(ctx, Layout{})
+		if !errors.Is(err, goccl.ErrInvalid) {
+			return fmt.Errorf("the zero layout: %v", err)
+		}
+		other := Cap(int64(g.Rank()+1), 5)
+		if err := r.Apply(ctx, other); !errors.Is(err, goccl.ErrMismatch) || !strings.Contains(err.Error(), "rank 0 has cap(1,5); rank 1 has cap(2,5)") {
+			return fmt.Errorf("different layouts: %v", err)
+		}
+		return r.Apply(ctx, Overlap())
+	})
+}
+
+// A layout outlives the job and the number of ranks.
+func TestStateRestores(t *testing.T) {
+	var text []byte
+	step := func(ctx context.Context, g *processgroup.Group, r *Reducer, m *net, k int) error {
+		return errors.Join(backward(r, m, g.Rank(), k, shuffled(len(sizes), 3, 3)), r.Finish(ctx), checkAverages(r, m, g.Size(), k))
+	}
+	onRanks(t, 3, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(true), small)
+		if err != nil {
+			return err
+		}
+		if err := step(ctx, g, r, m, 0); err != nil {
+			return err
+		}
+		if g.Rank() == 0 {
+			text, err = json.Marshal(r.State())
+		}
+		return err
+	})
+	onRanks(t, 2, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(true), small)
+		if err != nil {
+			return err
+		}
+		var s State
+		if err := errors.Join(json.Unmarshal(text, &s), r.Restore(ctx, s), step(ctx, g, r, m, 1)); err != nil {
+			return err
+		}
+		again, err := json.Marshal(r.State())
+		if err != nil {
+			return err
+		}
+		s.Step++
+		if want, _ := json.Marshal(s); !bytes.Equal(want, again) {
+			return fmt.Errorf("%s, want %s", again, want)
+		}
+		s.Buckets[0][0] = "nosuch"
+		if err := r.Restore(ctx, s); !errors.Is(err, goccl.ErrInvalid) || !strings.Contains(err.Error(), `"nosuch"`) {
+			return fmt.Errorf("a foreign state: %v", err)
+		}
+		return step(ctx, g, r, m, 2)
+	})
+}
+
+func TestMixedTypesAndSparse(t *testing.T) {
+	onRanks(t, 2, func(ctx context.Context, g *processgroup.Group) error {
+		half := make([]goccl.BFloat16, 50)
+		long := make([]float64, 20)
+		emb := make([]float32, 40)
+		ps := []Param{
+			{Name: "emb", Grad: device.SliceOf(emb), Sparse: true},
+			{Name: "half", Grad: device.SliceOf(half)},
+			{Name: "long", Grad: device.SliceOf(long)},
+			{Name: "mean", Value: device.SliceOf(make([]float32, 3)), Frozen: true},
+		}
+		r, err := New(ctx, g, ps, Config{})
+		if err != nil {
+			return err
+		}
+		for i := range half {
+			half[i] = goccl.ToBFloat16(float32(i + 2*g.Rank()))
+		}
+		for i := range long {
+			long[i] = float64(i + 4*g.Rank())
+		}
+		for i := range emb {
+			emb[i] = float32(i * g.Rank())
+		}
+		if err := errors.Join(r.Ready(1), r.Ready(0), r.Ready(2), r.Finish(ctx)); err != nil {
+			return err
+		}
+		if half[7].Float32() != 8 || long[7] != 9 || emb[8] != 4 {
+			return fmt.Errorf("%v %v %v", half[7].Float32(), long[7], emb[8])
+		}
+		if err := r.Ready(3); !errors.Is(err, goccl.ErrInvalid) || !strings.Contains(err.Error(), `"mean"`) {
+			return fmt.Errorf("a frozen parameter: %v", err)
+		}
+		return nil
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	f := device.SliceOf(make([]float32, 4))
+	cases := []struct {
+		name string
+		ps   []Param
+		cfg  Config
+		want string
+	}{
+		{"no name", []Param{{Value: f}}, Config{}, "parameter 0 has no name"},
+		{"twice", []Param{{Name: "a", Value: f}, {Name: "a", Value: f}}, Config{}, `both called "a"`},
+		{"nothing", []Param{{Name: "a"}}, Config{}, "neither Value nor Grad"},
+		{"counts", []Param{{Name: "a", Value: f, Grad: device.SliceOf(make([]float32, 5))}}, Config{}, "4 elements and the gradient 5"},
+		{"type", []Param{{Name: "a", Value: device.FromPointer(64, 4, goccl.F8E4M3, device.ID{}, nil)}}, Config{}, "cannot be summed"},
+		{"device", []Param{{Name: "a", Grad: device.FromPointer(64, 4, goccl.F32, device.ID{Kind: device.CUDA}, nil)}}, Config{}, "on cuda:0"},
+		{"tied", []Param{{Name: "a", Grad: f}, {Name: "b", Grad: f}}, Config{}, `"a" and "b" have one gradient`},
+		{"frozen", []Param{{Name: "a", Grad: f, Frozen: true}}, Config{}, "no Value"},
+		{"sizes", nil, Config{Bytes: -1}, "bucket sizes"},
+		{"root", nil, Config{SyncFrom: 1}, "SyncFrom is rank 1 of a group of 1"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			errs := runRanks(t, 1, processgroup.Config{}, func(ctx context.Context, g *processgroup.Group) error {
+				_, err := New(ctx, g, c.ps, c.cfg)
+				return err
+			})
+			require.ErrorContains(t, errs[0], c.want)
+		})
+	}
+}
+
+func TestAfterClose(t *testing.T) {
+	onRanks(t, 1, func(ctx context.Context, g *processgroup.Group) error {
+		r, err := New(ctx, g, newNet(sizes, 0).params(true), small)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(r.Close(), r.Close()); err != nil {
+			return err
+		}
+		for _, err := range []error{r.Ready(0), r.Finish(ctx), r.Apply(ctx, Hold())} {
+			if !errors.Is(err, goccl.ErrClosed) {
+				return fmt.Errorf("after Close: %v", err)
+			}
+		}
+		return nil
+	})
+}
+
+func TestStatsAndExposed(t *testing.T) {
+	onRanks(t, 2, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(true), small)
+		if err != nil {
+			return err
+		}
+		r.Begin()
+		if err := errors.Join(backward(r, m, g.Rank(), 0, reversed(len(sizes))), r.Finish(ctx)); err != nil {
+			return err
+		}
+		s := r.Stats()
+		var bytes int64
+		params := 0
+		for b, k := range s.Buckets {
+			if k.Launched < k.Ready || k.Done < k.Launched || k.Done > s.Total {
+				return fmt.Errorf("bucket %d: %+v of %v", b, k, s.Total)
+			}
+			bytes, params = bytes+k.Bytes, params+k.Params
+		}
+		if bytes != 4*850 || params != len(sizes) || s.Step != 1 || s.Active != 2 || s.Blocked > s.Total {
+			return fmt.Errorf("%+v: %d bytes", s, bytes)
+		}
+		return nil
+	})
+	ms := time.Millisecond
+	require.Equal(t, 4*ms, Exposed([]time.Duration{10 * ms, 50 * ms, 12 * ms}, []time.Duration{6 * ms, 6 * ms, 9 * ms}))
+	require.Equal(t, 2*ms, Exposed([]time.Duration{3 * ms, 3 * ms}, []time.Duration{2 * ms, 0}))
+	require.Zero(t, Exposed(nil, nil))
+}
