@@ -31,6 +31,7 @@ type Error struct {
 	Channel   int
 	Missing   []int  // ranks that did not arrive
 	Hint      string // what the reader can do about it
+	Sentence  string // the whole message, for an error that came from another rank
 	Err       error
 }
 
@@ -41,6 +42,9 @@ func NewError(op string, err error) *Error {
 
 // Error returns one line: who, what, why and what to do.
 func (e *Error) Error() string {
+	if e.Sentence != "" {
+		return e.Sentence
+	}
 	var b strings.Builder
 	b.WriteString("goccl: ")
 	if e.Rank >= 0 {

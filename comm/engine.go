@@ -210,6 +210,7 @@ func (c *Communicator) drive(ctx context.Context, t *Task, runner bool) error {
 			}
 			c.watchHead(head)
 		}
+		c.waiter.Word = head.word()
 		c.waiter.Turn()
 	}
 }

@@ -1,6 +1,7 @@
 package comm
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -211,4 +212,24 @@ func (c *Communicator) spawn(f func()) {
 		defer c.owned.Done()
 		f()
 	}()
+}
+
+// OnFailure calls f with the failure of this communicator, once, from a
+// goroutine of its own: at once when it has failed already.
+func (c *Communicator) OnFailure(f func(cause error)) {
+	c.spawn(func() {
+		<-c.failedC
+		if err := c.Err(); !errors.Is(err, goccl.ErrClosed) {
+			f(err)
+		}
+	})
+}
+
+// MonitoredBarrier waits for all ranks through the control plane. When ctx ends
+// first, every rank that came learns all ranks that did not.
+func (c *Communicator) MonitoredBarrier(ctx context.Context) (missing []int, err error) {
+	if c.session == nil {
+		return nil, ctx.Err()
+	}
+	return c.session.MonitoredBarrier(ctx)
 }

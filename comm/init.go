@@ -248,7 +248,6 @@ func (c *Communicator) settle(ctx context.Context, cfg Config) error {
 	}
 	if ec.Bells != nil {
 		c.bell = ec.Bells[c.rank]
-		c.waiter.Word = c.bell
 	}
 	c.exec = exec.New(ec)
 	return nil

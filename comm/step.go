@@ -49,8 +49,11 @@ func (c *Communicator) sign(call *Call, p *part, seq uint64) uint32 {
 // prepareBatch prepares every call of a batch. Transfers with one peer in one
 // direction share a FIFO, so they run one after the other; so do collectives.
 func (c *Communicator) prepareBatch(t *Task) error {
-	t.parts = t.parts[:0]
-	seq := c.seq
+	t.parts, t.sig = t.parts[:0], 0
+	collective := t.As != 0
+	for i := range t.Batch {
+		collective = collective || t.Batch[i].Coll != goccl.SendRecv
+	}
 	for i := range t.Batch {
 		call := &t.Batch[i]
 		if call.Coll == 0 {
@@ -67,27 +70,40 @@ func (c *Communicator) prepareBatch(t *Task) error {
 		if err := c.prepare(call, p); err != nil {
 			return fmt.Errorf("call %d of the batch: %w", i, err)
 		}
-		n := uint64(0)
-		if call.Coll != goccl.SendRecv {
-			seq++
-			n = seq
-		} else {
+		if call.Coll == goccl.SendRecv {
 			p.chain = 1 + 2*call.Root
 			if call.Send {
 				p.chain++
 			}
 		}
-		p.args.Sig = c.sign(call, p, n)
 	}
-	c.seq = seq
-	t.seq = 0
-	if t.As != 0 {
-		c.number(t, true)
-		for i := range t.parts {
-			t.parts[i].args.Sig = uint32(mix(uint64(t.parts[i].args.Sig)^t.seq<<32^uint64(t.As))) | 1
+	c.number(t, collective)
+	c.signBatch(t)
+	return nil
+}
+
+// signBatch signs the parts. Collectives are told apart by their place among the
+// batch's collectives; transfers are anonymous, unless the batch as a whole is a
+// collective.
+func (c *Communicator) signBatch(t *Task) {
+	at := uint64(0)
+	for i := range t.parts {
+		p, seq := &t.parts[i], uint64(0)
+		if t.Batch[i].Coll != goccl.SendRecv {
+			at++
+			seq = t.seq<<16 | at
+		} else if t.As != 0 {
+			seq = t.seq<<16 | uint64(t.As)<<8
+		}
+		p.args.Sig = c.sign(&t.Batch[i], p, seq)
+		// The whole is signed by what all ranks share: not by its transfers.
+		if t.Batch[i].Coll != goccl.SendRecv {
+			t.sig = uint32(mix(uint64(t.sig)<<32 | uint64(p.args.Sig)))
 		}
 	}
-	return nil
+	if t.As != 0 {
+		t.sig = uint32(mix(t.seq<<8 | uint64(t.As)))
+	}
 }
 
 // prepareSelf makes a send to this rank and its receive a copy: the receive does

@@ -71,6 +71,19 @@ type part struct {
 	self  bool // a copy within this rank, no Program
 }
 
+// word returns what to sleep on while the operation is blocked; nil: nothing.
+func (t *Task) word() *atomic.Uint64 {
+	if t.Coll != 0 && t.part.run != nil {
+		return t.part.run.Word()
+	}
+	for i := range t.parts {
+		if r := t.parts[i].run; r != nil {
+			return r.Word()
+		}
+	}
+	return nil
+}
+
 // Pending is an operation that was started: a value, safe to copy and to keep
 // after the operation has ended.
 type Pending struct {

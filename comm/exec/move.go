@@ -36,6 +36,7 @@ func (r *Run) ready(l *machine.Lane, m *machine.Move) bool {
 		case plan.FifoRecv:
 			f := r.b.recvs[lo+int(o.Conn)]
 			if !f.Ready() {
+				r.word = f.Bell()
 				return false
 			}
 			if _, n, sig := f.Peek(); sig != r.args.Sig || n != m.Bytes {
@@ -50,6 +51,7 @@ func (r *Run) ready(l *machine.Lane, m *machine.Move) bool {
 	}
 	for i := range m.Dsts {
 		if o := &m.Dsts[i]; o.Kind == plan.FifoSend && !r.b.sends[lo+int(o.Conn)].Ready() {
+			r.word = r.b.sends[lo+int(o.Conn)].CreditBell()
 			return false
 		}
 	}
@@ -62,6 +64,7 @@ func (r *Run) arrived(l *machine.Lane, peer, bytes int) bool {
 	m := c.Regions[c.Rank]
 	off := c.Layout.slot(l.Channel, epoch%plan.Banks, peer)
 	if m.Word(off+slotFlag).Load() != epoch+1 {
+		r.word = c.Bells[c.Rank]
 		return false
 	}
 	if meta := m.Word(off + slotMeta).Load(); meta != uint64(uint32(bytes))|uint64(r.args.Sig)<<32 {
@@ -157,7 +160,6 @@ func (r *Run) publishMove(l *machine.Lane, m *machine.Move) {
 		switch o := &m.Dsts[i]; o.Kind {
 		case plan.FifoSend:
 			r.b.sends[lo+int(o.Conn)].Post(m.Bytes, r.args.Sig)
-			r.x.ring(p.Conns[lo+int(o.Conn)].Peer)
 		case plan.PeerScratch:
 			ref := l.Ref(o)
 			c, epoch := &r.x.cfg, r.x.epochs[l.Channel]
@@ -170,7 +172,6 @@ func (r *Run) publishMove(l *machine.Lane, m *machine.Move) {
 	for i := range m.Srcs {
 		if o := &m.Srcs[i]; o.Kind == plan.FifoRecv {
 			r.b.recvs[lo+int(o.Conn)].Release()
-			r.x.ring(p.Conns[lo+int(o.Conn)].Peer)
 		}
 	}
 }

@@ -46,8 +46,9 @@ type Run struct {
 	sems  []uint64
 	ins   []uintptr // by rank: where peers' inputs are (window operations)
 	outs  []uintptr
-	base  []uintptr // sources of the current slice
-	srcs  []uintptr // sources of the current block
+	base  []uintptr      // sources of the current slice
+	srcs  []uintptr      // sources of the current block
+	word  *atomic.Uint64 // rung when what a lane was last blocked on may have changed
 	err   error
 }
 
@@ -116,6 +117,10 @@ func (r *Run) finish() {
 	}
 }
 
+// Word returns the word on which to sleep until a peer has done what a lane was
+// last blocked on; nil when nothing was. It is a hint: sleep with a timeout.
+func (r *Run) Word() *atomic.Uint64 { return r.word }
+
 // Posted reports whether all that this rank has to send is on its way: what is
 // left waits for peers and keeps none of them waiting.
 func (r *Run) Posted() bool {
@@ -159,6 +164,7 @@ func (r *Run) Await(l *machine.Lane, sig int, d uint64) bool {
 	n := r.x.signal(l.Channel, s)
 	c := &r.x.cfg
 	if r.err != nil || c.Regions[c.Rank].Word(c.Layout.signal(l.Channel, int(s.Peer), int(s.Word))).Load() < n[1]+d {
+		r.word = c.Bells[c.Rank]
 		return false
 	}
 	if s.Word == 0 && r.b.window && !r.learn(int(s.Peer)) {

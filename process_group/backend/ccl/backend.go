@@ -1,0 +1,121 @@
+// Package ccl is the library's own backend of process groups: it composes a
+// communicator from transports, devices and a tuner, and turns the operations of
+// a group into calls on it.
+package ccl
+
+import (
+	"context"
+
+	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/comm"
+	"github.com/goccl/goccl/device"
+	processgroup "github.com/goccl/goccl/process_group"
+)
+
+// Backend runs a group's operations on a communicator.
+type Backend struct {
+	c     *comm.Communicator
+	close func() error // what the backend owns besides the communicator; may be nil
+}
+
+var (
+	_ processgroup.Backend   = (*Backend)(nil)
+	_ processgroup.Allocator = (*Backend)(nil)
+	_ processgroup.Control   = (*control)(nil)
+)
+
+// Wrap makes a backend of a communicator, which it then owns.
+func Wrap(c *comm.Communicator) *Backend { return &Backend{c: c} }
+
+// Name returns "ccl".
+func (b *Backend) Name() string { return "ccl" }
+
+// Communicator returns what the backend runs on.
+func (b *Backend) Communicator() *comm.Communicator { return b.c }
+
+// state is what the backend keeps for an Op.
+type state struct {
+	task  comm.Task
+	began bool
+}
+
+// Attach implements processgroup.Backend.
+func (b *Backend) Attach(op *processgroup.Op) { op.Impl = new(state) }
+
+// Start implements processgroup.Backend.
+func (b *Backend) Start(op *processgroup.Op) error {
+	s := op.Impl.(*state)
+	s.began = false
+	translate(op, &s.task, b.c.Rank(), b.c.Size())
+	err := b.c.Start(&s.task)
+	b.note(op, s)
+	return err
+}
+
+// Test implements processgroup.Backend.
+func (b *Backend) Test(op *processgroup.Op) (bool, error) {
+	s := op.Impl.(*state)
+	return b.c.Test(&s.task)
+}
+
+// Wait implements processgroup.Backend.
+func (b *Backend) Wait(ctx context.Context, op *processgroup.Op) error {
+	return b.c.Wait(ctx, &op.Impl.(*state).task)
+}
+
+// note tells the group what was chosen, once it is known.
+func (b *Backend) note(op *processgroup.Op, s *state) {
+	if !s.began && s.task.Algo != goccl.Auto {
+		s.began = true
+		op.Began(s.task.Algo, s.task.Proto)
+	}
+}
+
+// Abort implements processgroup.Backend.
+func (b *Backend) Abort(cause error) { b.c.Abort(cause) }
+
+// Close implements processgroup.Backend.
+func (b *Backend) Close() error {
+	err := b.c.Close()
+	if b.close != nil {
+		if e := b.close(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// NewBuffer implements processgroup.Allocator: memory that all ranks map.
+func (b *Backend) NewBuffer(n int, d goccl.DType) (device.Buffer, func() error, error) {
+	w, err := b.c.Alloc(max(n*d.Size(), 1))
+	if err != nil {
+		return device.Buffer{}, nil, err
+	}
+	return w.As(n, d), w.Close, nil
+}
+
+// Control returns the control plane of the communicator.
+func (b *Backend) Control() processgroup.Control { return &control{b.c} }
+
+// control is what a group needs of the communicator's control plane.
+type control struct{ c *comm.Communicator }
+
+// Fail implements processgroup.Control.
+func (k *control) Fail(err error) { k.c.Fail(err) }
+
+// OnFailure implements processgroup.Control.
+func (k *control) OnFailure(f func(error)) { k.c.OnFailure(f) }
+
+// MonitoredBarrier implements processgroup.Control.
+func (k *control) MonitoredBarrier(ctx context.Context) ([]int, error) {
+	return k.c.MonitoredBarrier(ctx)
+}
+
+// Laggards implements processgroup.Control.
+func (k *control) Laggards(ctx context.Context, seq uint64) []processgroup.Lag {
+	var out []processgroup.Lag
+	for _, l := range k.c.Laggards(ctx, seq) {
+		out = append(out, processgroup.Lag{Rank: l.Rank, Host: l.Host, PID: l.PID, Seq: l.Seq, State: l.State, What: l.What})
+	}
+	return out
+}

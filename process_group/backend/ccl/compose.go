@@ -1,0 +1,80 @@
+package ccl
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/goccl/goccl/comm"
+	"github.com/goccl/goccl/comm/transport"
+	"github.com/goccl/goccl/comm/transport/inproc"
+	"github.com/goccl/goccl/comm/transport/net/socket"
+	"github.com/goccl/goccl/comm/transport/shm"
+)
+
+// Config is what New composes a backend from. Zero values are good except for
+// Rank and Size.
+type Config struct {
+	Rank, Size int
+	Name       string
+	Job        string
+	Tuner      comm.Tuner
+	Settings   map[string]string // must be equal on all ranks, see comm.Config
+	HostID     string            // overrides what this machine is taken for
+	NoShm      bool              // leave shared memory between processes out
+	Socket     socket.Config
+	// Decorate, when not nil, replaces the transports by others, for example by
+	// ones with a shaped link.
+	Decorate func([]transport.Transport) []transport.Transport
+	Timeout  time.Duration // of joining and of collective allocation
+	Logger   *slog.Logger
+}
+
+// New joins the communicator that id names and returns a backend on it. It blocks
+// until all ranks have joined, bounded by ctx and the timeout.
+func New(ctx context.Context, id comm.UniqueID, cfg Config) (*Backend, error) {
+	var ts []transport.Transport
+	if cfg.Size > 1 {
+		var err error
+		if ts, err = Transports(cfg); err != nil {
+			return nil, err
+		}
+	}
+	c, err := comm.Init(ctx, id, comm.Config{Rank: cfg.Rank, Size: cfg.Size, Name: cfg.Name, Job: cfg.Job, Transports: ts, Tuner: cfg.Tuner,
+		Host: HostID(cfg.HostID), Settings: cfg.Settings, Timeout: cfg.Timeout, NoTimeout: true, Logger: cfg.Logger})
+	if err != nil {
+		return nil, errors.Join(err, closeAll(ts))
+	}
+	return &Backend{c: c, close: func() error { return closeAll(ts) }}, nil
+}
+
+// Transports returns the transports of one rank in their order: the same process,
+// the same machine, the network.
+func Transports(cfg Config) ([]transport.Transport, error) {
+	ts := []transport.Transport{inproc.New()}
+	if !cfg.NoShm && shm.Available() == nil {
+		ts = append(ts, shm.New())
+	}
+	sc := cfg.Socket
+	if sc.Logger == nil {
+		sc.Logger = cfg.Logger
+	}
+	net, err := socket.New(sc)
+	if err != nil {
+		return nil, errors.Join(err, closeAll(ts))
+	}
+	ts = append(ts, net)
+	if cfg.Decorate != nil {
+		ts = cfg.Decorate(ts)
+	}
+	return ts, nil
+}
+
+func closeAll(ts []transport.Transport) error {
+	var errs []error
+	for _, t := range ts {
+		errs = append(errs, t.Close())
+	}
+	return errors.Join(errs...)
+}
