@@ -31,11 +31,11 @@ type Options struct {
 func Default() Options {
 	return Options{
 		Ranks:          4,
-		Epochs:         4,
+		Epochs:         3,
 		Batch:          600,
 		BucketMiB:      0.4,
 		FirstBucketMiB: 0.25,
-		LR:             0.1,
+		LR:             0.15,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccl/goccl/examples/ddp/mnist"
 	"github.com/goccl/goccl/examples/ddp/model"
+	"github.com/goccl/goccl/examples/ddp/options"
 )
 
 func TestStridedCoversTheSameBatches(t *testing.T) {
@@ -158,4 +159,15 @@ func TestSizes(t *testing.T) {
 	require.GreaterOrEqual(t, total, 1_572_864, "gradients of at least 1.5 MiB")
 	first := m.Params()[0].Bytes() + m.Params()[1].Bytes()
 	require.Less(t, first, total/4, "the first layer must not be most of the bytes")
+	// Buckets fill in the order in which gradients are ready, each up to its limit.
+	o := options.Default()
+	var buckets []int64
+	var open int64
+	for i := range slices.Backward(m.Params()) {
+		open += int64(m.Params()[i].Bytes())
+		if limit := o.BucketBytes(); open >= limit || len(buckets) == 0 && open >= o.FirstBucketBytes() || i == 0 {
+			buckets, open = append(buckets, open), 0
+		}
+	}
+	require.Equal(t, []int64{338984, 451840, 564608, 315200}, buckets)
 }

@@ -91,7 +91,7 @@ func TestRanksAgainstOne(t *testing.T) {
 }
 
 // TestDefaultRun trains as the example does without flags, on one rank in this
-// process. That takes about ten seconds a seed, so it runs only when asked to.
+// process. That takes several seconds a seed, so it runs only when asked to.
 func TestDefaultRun(t *testing.T) {
 	if *seeds == 0 {
 		t.Skip("pass -seeds 6 to train with the default flags and seeds 0 to 5")

@@ -37,7 +37,7 @@ func startKeys(in *os.File) (*Keys, error) {
 	}
 	k := &Keys{c: make(chan byte, 8), wake: wakeWrite}
 	k.restore = func() error {
-		return errors.Join(unix.IoctlSetTermios(fd, unix.TCSETS, before), wakeRead.Close())
+		return errors.Join(unix.IoctlSetTermios(int(in.Fd()), unix.TCSETS, before), wakeRead.Close())
 	}
 	k.done.Go(func() { k.read(fd, int(wakeRead.Fd())) })
 	return k, nil
