@@ -22,6 +22,9 @@ const Version = 1
 // a large program stays far below.
 const maxDump = 256 << 20
 
+// maxSize bounds the group of a dump, which Verdict makes a table of.
+const maxSize = 1 << 20
+
 // Dump is what one rank says about one group.
 type Dump struct {
 	Version int       `json:"version"`
@@ -72,7 +75,7 @@ func Read(r io.Reader) (*Dump, error) {
 	switch {
 	case d.Version != Version:
 		return nil, fmt.Errorf("%w: dump of version %d, this program reads %d", goccl.ErrUnsupported, d.Version, Version)
-	case d.Size < 1 || d.Rank < 0 || d.Rank >= d.Size:
+	case d.Size < 1 || d.Size > maxSize || d.Rank < 0 || d.Rank >= d.Size:
 		return nil, fmt.Errorf("%w: dump of rank %d in a group of %d", goccl.ErrInvalid, d.Rank, d.Size)
 	case len(d.Global) != 0 && len(d.Global) != d.Size:
 		return nil, fmt.Errorf("%w: dump with %d global ranks for a group of %d", goccl.ErrInvalid, len(d.Global), d.Size)
