@@ -59,9 +59,13 @@ func (r *Reducer) Buckets() iter.Seq[*Bucket] {
 
 // Reduce does a whole step with gradients that are all there: grads[i] is
 // averaged in place. Addresses may differ from step to step; the entries of
-// frozen parameters are ignored. It blocks as Finish does.
+// frozen parameters are ignored. It blocks as Finish does and returns its errors;
+// when ctx ended, Finish goes on with the same gradients. Not inside NoSync.
 func (r *Reducer) Reduce(ctx context.Context, grads []device.Buffer) error {
 	const name = "bucket.Reduce"
+	if r.e.noSync.Load() {
+		return r.error(name, fmt.Errorf("%w: Reduce inside NoSync", goccl.ErrInvalid))
+	}
 	if len(grads) != len(r.params) {
 		return r.fail(name, fmt.Errorf("%w: %d gradients for %d parameters", goccl.ErrInvalid, len(grads), len(r.params)))
 	}

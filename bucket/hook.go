@@ -11,7 +11,8 @@ import (
 // them. Give all ranks the same. The bucket is the hook's from Start until the
 // Work it returned has ended and, for a Finisher, Finish has returned.
 //
-// A hook that needs memory, or work after the operation, implements Preparer or
+// Ranks compare hooks at construction by their String method, if they have one,
+// and else by type. A hook that needs memory, or work after the operation, implements Preparer or
 // Finisher as well.
 type Hook interface {
 	// Start begins the reduction of b and returns at once. It runs on the

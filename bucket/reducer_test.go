@@ -1,16 +1,12 @@
 package bucket
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -76,211 +72,6 @@ func TestValuesComeFromOneRank(t *testing.T) {
 	})
 }
 
-// The rebuild follows rank 0's order on all ranks, whatever their own.
-func TestRebuildIsTheSameOnAllRanks(t *testing.T) {
-	const n = 4
-	var mu sync.Mutex
-	layouts := map[string]int{}
-	order := []int{3, 0, 8, 5, 1, 7, 2, 6, 4}
-	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
-		m := newNet(sizes, g.Rank())
-		r, err := New(ctx, g, m.params(true), small)
-		if err != nil {
-			return err
-		}
-		before := r.State()
-		mine := order
-		if g.Rank() > 0 {
-			mine = shuffled(len(sizes), g.Rank(), 1)
-		}
-		if err := errors.Join(backward(r, m, g.Rank(), 0, mine), r.Finish(ctx)); err != nil {
-			return err
-		}
-		after := r.State()
-		if before.Rebuilt || !after.Rebuilt {
-			return fmt.Errorf("rebuilt %v before and %v after the first step", before.Rebuilt, after.Rebuilt)
-		}
-		if got := r.present(); !slices.Equal(got, order) {
-			return fmt.Errorf("order %v, want %v", got, order)
-		}
-		if err := checkAverages(r, m, n, 0); err != nil {
-			return fmt.Errorf("averages did not move along: %w", err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		layouts[layoutText(r.names, slices.Collect(func(yield func([]int) bool) {
-			for b := range r.buckets {
-				if !yield(r.buckets[b].members) {
-					return
-				}
-			}
-		}))]++
-		return nil
-	})
-	require.Len(t, layouts, 1)
-}
-
-// The same layout gives the same bits, with overlap and without.
-func TestOverlapDoesNotChangeBits(t *testing.T) {
-	const n = 4
-	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
-		m := newNet(sizes, g.Rank())
-		r, err := New(ctx, g, m.params(true), small)
-		if err != nil {
-			return err
-		}
-		var first [][]float32
-		for k, l := range []Layout{Overlap(), Hold(), Overlap()} {
-			if err := r.Apply(ctx, l); err != nil {
-				return err
-			}
-			for range 2 { // the first of all is before the rebuild
-				if err := errors.Join(backward(r, m, g.Rank(), 0, shuffled(len(sizes), g.Rank(), k)), r.Finish(ctx)); err != nil {
-					return err
-				}
-			}
-			for i := range sizes {
-				if k == 0 {
-					first = append(first, result(r, m, i))
-				} else if !slices.Equal(first[i], result(r, m, i)) {
-					return fmt.Errorf("%v: gradient %d differs", l, i)
-				}
-			}
-		}
-		return nil
-	})
-}
-
-func TestMismatchIsNamedOnAllRanks(t *testing.T) {
-	cases := []struct {
-		name   string
-		change func(ps []Param, cfg *Config)
-		want   string
-	}{
-		{"count", func(ps []Param, _ *Config) { ps[4].Value = device.SliceOf(make([]float32, 34)) },
-			`parameters, line 5: rank 0 has "layer4.weight" f32 x 33, value f32; rank 2 has "layer4.weight" f32 x 34, value f32`},
-		{"dtype", func(ps []Param, _ *Config) { ps[0].Value = device.SliceOf(make([]float64, 300)) },
-			`rank 0 has "layer0.weight" f32 x 300, value f32; rank 2 has "layer0.weight" f64 x 300, value f64`},
-		{"order", func(ps []Param, _ *Config) { ps[1], ps[2] = ps[2], ps[1] }, `line 2: rank 0 has "layer1.weight"`},
-		{"fewer", func(ps []Param, _ *Config) { ps[8].Frozen = true }, `rank 2 has "layer8.weight" f32 x 10 frozen`},
-		{"config", func(_ []Param, cfg *Config) { cfg.Bytes = 900 }, `line 0: rank 0 has config first 100 bytes 800`},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			errs := runRanks(t, 4, processgroup.Config{}, func(ctx context.Context, g *processgroup.Group) error {
-				ps, cfg := newNet(sizes, g.Rank()).params(true), small
-				if g.Rank() == 2 {
-					c.change(ps, &cfg)
-				}
-				_, err := New(ctx, g, ps, cfg)
-				return err
-			})
-			for r, err := range errs {
-				require.ErrorIs(t, err, goccl.ErrMismatch, "rank %d", r)
-				require.ErrorContains(t, err, c.want, "rank %d", r)
-				var e *goccl.Error
-				require.ErrorAs(t, err, &e)
-				require.Equal(t, "bucket.New", e.Op)
-			}
-		})
-	}
-}
-
-// A rank whose gradients are missing says so at once, by name, and so do all
-// others: none waits for a bucket that will not come.
-func TestC85MissingGradientsAreNamed(t *testing.T) {
-	errs := runRanks(t, 3, processgroup.Config{}, func(ctx context.Context, g *processgroup.Group) error {
-		m := newNet(sizes, g.Rank())
-		r, err := New(ctx, g, m.params(true), small)
-		if err != nil {
-			return err
-		}
-		order := shuffled(len(sizes), g.Rank(), 0)
-		if g.Rank() == 1 {
-			order = slices.DeleteFunc(order, func(i int) bool { return i == 2 || i == 5 })
-		}
-		if err := backward(r, m, g.Rank(), 0, order); err != nil {
-			return err
-		}
-		return r.Finish(ctx)
-	})
-	for r, err := range errs {
-		require.ErrorContains(t, err, "2 of 9 gradients never became ready: layer2.weight, layer5.weight", "rank %d", r)
-		require.ErrorContains(t, err, "rank 1")
-		require.ErrorIs(t, err, goccl.ErrInvalid)
-	}
-}
-
-// A rank that stays away is named by the group's timeout, and the warning before
-// that says which gradients are waited for.
-func TestC88StalledGradientIsNamed(t *testing.T) {
-	var logs syncBuffer
-	gone := make(chan struct{})
-	errs := runRanks(t, 3, processgroup.Config{Timeout: 300 * time.Millisecond}, func(ctx context.Context, g *processgroup.Group) error {
-		m := newNet(sizes, g.Rank())
-		cfg := small
-		cfg.StallAfter = 20 * time.Millisecond
-		cfg.Logger = slog.New(slog.NewTextHandler(&logs, nil))
-		r, err := New(ctx, g, m.params(true), cfg)
-		if err != nil {
-			return err
-		}
-		if g.Rank() == 2 {
-			<-gone
-			return r.Close()
-		}
-		if err := backward(r, m, g.Rank(), 0, reversed(len(sizes))); err != nil {
-			return err
-		}
-		if err = r.Finish(ctx); g.Rank() == 0 {
-			close(gone)
-		}
-		return err
-	})
-	for r := range 2 {
-		require.ErrorIs(t, errs[r], goccl.ErrTimeout)
-		require.ErrorContains(t, errs[r], "rank 2")
-		require.ErrorContains(t, errs[r], "bucket 0 (layer8.weight")
-	}
-	require.Contains(t, logs.String(), "bucket: Finish is waiting")
-	require.Contains(t, logs.String(), "layer8.weight")
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
-func TestTwiceFailsAllRanks(t *testing.T) {
-	errs := runRanks(t, 2, processgroup.Config{}, func(ctx context.Context, g *processgroup.Group) error {
-		m := newNet(sizes, g.Rank())
-		r, err := New(ctx, g, m.params(false), small)
-		if err != nil {
-			return err
-		}
-		if g.Rank() == 1 {
-			_ = r.Ready(3) // the second announcement is what counts
-			return r.Ready(3)
-		}
-		return errors.Join(backward(r, m, 0, 0, reversed(len(sizes))), r.Finish(ctx))
-	})
-	for _, err := range errs {
-		require.ErrorContains(t, err, `gradient of "layer3.weight" became ready twice`)
-	}
-}
-
 // Gradients whose memory is not the bucket's go through a copy, and other memory
 // in each step is as good.
 func TestC87GradientsElsewhereAreCopied(t *testing.T) {
@@ -325,68 +116,6 @@ func TestReduceRefusesAnotherShape(t *testing.T) {
 		return r.Reduce(ctx, []device.Buffer{device.SliceOf(make([]float32, 299))})
 	})
 	require.ErrorContains(t, errs[0], `gradient of "layer0.weight" is 299 x f32 on host, and 300 x f32 on host was declared`)
-}
-
-// Ranks run out of input at different steps and all end with the same
-// parameters. Averages are over the whole group.
-func TestC84UnevenInputs(t *testing.T) {
-	const n = 3
-	steps := []int{5, 2, 0}
-	var mu sync.Mutex
-	sums := map[string]int{}
-	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
-		m := newNet(sizes, 0)
-		cfg := small
-		cfg.Uneven = true
-		r, err := New(ctx, g, m.params(false), cfg)
-		if err != nil {
-			return err
-		}
-		taken := 0
-		apply := func() error {
-			active := 0
-			for _, s := range steps {
-				if taken < s {
-					active++
-				}
-			}
-			if got := r.Stats().Active; got != active {
-				return fmt.Errorf("step %d has %d ranks with input, want %d", taken, got, active)
-			}
-			for i := range sizes {
-				for e := range m.value[i] {
-					var want float64
-					for q, s := range steps {
-						if taken < s {
-							want += float64(gradient(q, taken, i, e)) / n
-						}
-					}
-					if d := float64(m.grad[i][e]) - want; d > 1e-5*want || d < -1e-5*want {
-						return fmt.Errorf("step %d: gradient %d[%d] is %v, want %v", taken, i, e, m.grad[i][e], want)
-					}
-					m.value[i][e] -= m.grad[i][e]
-				}
-			}
-			taken++
-			return nil
-		}
-		for step := range steps[g.Rank()] {
-			if err := errors.Join(backward(r, m, g.Rank(), step, shuffled(len(sizes), g.Rank(), step)), r.Finish(ctx), apply()); err != nil {
-				return err
-			}
-		}
-		if err := r.Join(ctx, apply); err != nil {
-			return err
-		}
-		if taken != slices.Max(steps) {
-			return fmt.Errorf("%d steps", taken)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		sums[fmt.Sprint(m.value)]++
-		return nil
-	})
-	require.Len(t, sums, 1)
 }
 
 func TestFindUnused(t *testing.T) {
@@ -468,6 +197,34 @@ func TestNoSyncThenFinish(t *testing.T) {
 	})
 }
 
+// A Finish whose context ends leaves the step open; the next one completes it.
+func TestFinishAgainAfterContext(t *testing.T) {
+	const n = 2
+	canceled := make(chan struct{})
+	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
+		m := newNet(sizes, g.Rank())
+		r, err := New(ctx, g, m.params(false), small)
+		if err != nil {
+			return err
+		}
+		if g.Rank() == 1 { // late
+			<-canceled
+		}
+		if err := backward(r, m, g.Rank(), 0, reversed(len(sizes))); err != nil {
+			return err
+		}
+		if g.Rank() == 0 {
+			over, cancel := context.WithCancelCause(ctx)
+			cancel(errors.New("enough"))
+			if err := r.Finish(over); err == nil || !strings.Contains(err.Error(), "enough") {
+				return fmt.Errorf("with a context that ended: %v", err)
+			}
+			close(canceled)
+		}
+		return errors.Join(r.Finish(ctx), checkAverages(r, m, n, 0))
+	})
+}
+
 // Buckets come in order with their averages in place.
 func TestBucketsAsTheyComplete(t *testing.T) {
 	const n = 2
@@ -504,99 +261,6 @@ func TestBucketsAsTheyComplete(t *testing.T) {
 			}
 		}
 		return nil
-	})
-}
-
-func TestApply(t *testing.T) {
-	const n = 2
-	onRanks(t, n, func(ctx context.Context, g *processgroup.Group) error {
-		m := newNet(sizes, g.Rank())
-		r, err := New(ctx, g, m.params(true), small)
-		if err != nil {
-			return err
-		}
-		for step, c := range []struct {
-			l       Layout
-			buckets int
-		}{{Cap(1<<20, 1<<20), 1}, {Cap(1, 1), len(sizes)}, {Bounds(1, 4), 3}, {Hold(), 3}} {
-			if err := r.Apply(ctx, c.l); err != nil {
-				return err
-			}
-			if err := errors.Join(backward(r, m, g.Rank(), step, shuffled(len(sizes), g.Rank(), step)), r.Finish(ctx)); err != nil {
-				return err
-			}
-			if err := checkAverages(r, m, n, step); err != nil {
-				return fmt.Errorf("%v: %w", c.l, err)
-			}
-			s := r.Stats()
-			if len(s.Buckets) != c.buckets {
-				return fmt.Errorf("%v: %d buckets, want %d", c.l, len(s.Buckets), c.buckets)
-			}
-		}
-		if err := r.Apply(ctx, NoComm()); err != nil {
-			return err
-		}
-		if err := errors.Join(backward(r, m, g.Rank(), 9, reversed(len(sizes))), r.Finish(ctx)); err != nil {
-			return err
-		}
-		if got, want := result(r, m, 5)[2], gradient(g.Rank(), 9, 5, 2); got != want {
-			return fmt.Errorf("without the wire a gradient is this rank's: %v, want %v", got, want)
-		}
-		err = r.Apply(ctx, Layout{})
-		if !errors.Is(err, goccl.ErrInvalid) {
-			return fmt.Errorf("the zero layout: %v", err)
-		}
-		other := Cap(int64(g.Rank()+1), 5)
-		if err := r.Apply(ctx, other); !errors.Is(err, goccl.ErrMismatch) || !strings.Contains(err.Error(), "rank 0 has cap(1,5); rank 1 has cap(2,5)") {
-			return fmt.Errorf("different layouts: %v", err)
-		}
-		return r.Apply(ctx, Overlap())
-	})
-}
-
-// A layout outlives the job and the number of ranks.
-func TestStateRestores(t *testing.T) {
-	var text []byte
-	step := func(ctx context.Context, g *processgroup.Group, r *Reducer, m *net, k int) error {
-		return errors.Join(backward(r, m, g.Rank(), k, shuffled(len(sizes), 3, 3)), r.Finish(ctx), checkAverages(r, m, g.Size(), k))
-	}
-	onRanks(t, 3, func(ctx context.Context, g *processgroup.Group) error {
-		m := newNet(sizes, g.Rank())
-		r, err := New(ctx, g, m.params(true), small)
-		if err != nil {
-			return err
-		}
-		if err := step(ctx, g, r, m, 0); err != nil {
-			return err
-		}
-		if g.Rank() == 0 {
-			text, err = json.Marshal(r.State())
-		}
-		return err
-	})
-	onRanks(t, 2, func(ctx context.Context, g *processgroup.Group) error {
-		m := newNet(sizes, g.Rank())
-		r, err := New(ctx, g, m.params(true), small)
-		if err != nil {
-			return err
-		}
-		var s State
-		if err := errors.Join(json.Unmarshal(text, &s), r.Restore(ctx, s), step(ctx, g, r, m, 1)); err != nil {
-			return err
-		}
-		again, err := json.Marshal(r.State())
-		if err != nil {
-			return err
-		}
-		s.Step++
-		if want, _ := json.Marshal(s); !bytes.Equal(want, again) {
-			return fmt.Errorf("%s, want %s", again, want)
-		}
-		s.Buckets[0][0] = "nosuch"
-		if err := r.Restore(ctx, s); !errors.Is(err, goccl.ErrInvalid) || !strings.Contains(err.Error(), `"nosuch"`) {
-			return fmt.Errorf("a foreign state: %v", err)
-		}
-		return step(ctx, g, r, m, 2)
 	})
 }
 

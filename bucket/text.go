@@ -3,6 +3,7 @@ package bucket
 import (
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"strings"
 )
 
@@ -11,8 +12,8 @@ import (
 // construction; the text only when hashes differ.
 func signature(cfg Config, ps []param) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "config first %d bytes %d, norebuild %v, findunused %v, uneven %v, syncfrom %d, nosyncvalues %v, hook %T\n",
-		cfg.FirstBytes, cfg.Bytes, cfg.NoRebuild, cfg.FindUnused, cfg.Uneven, cfg.SyncFrom, cfg.NoSyncValues, cfg.Hook)
+	fmt.Fprintf(&b, "config first %d bytes %d, norebuild %v, findunused %v, uneven %v, syncfrom %d, nosyncvalues %v, hook %s\n",
+		cfg.FirstBytes, cfg.Bytes, cfg.NoRebuild, cfg.FindUnused, cfg.Uneven, cfg.SyncFrom, cfg.NoSyncValues, hookName(cfg.Hook))
 	for _, p := range ps {
 		fmt.Fprintf(&b, "%q %v x %d", p.name, p.item.dtype, p.count)
 		if p.item.sparse {
@@ -29,19 +30,12 @@ func signature(cfg Config, ps []param) string {
 	return b.String()
 }
 
-// layoutText writes an assignment by names, one bucket a line.
-func layoutText(names []string, buckets [][]int) string {
-	var b strings.Builder
-	for _, members := range buckets {
-		for k, i := range members {
-			if k > 0 {
-				b.WriteByte(' ')
-			}
-			fmt.Fprintf(&b, "%q", names[i])
-		}
-		b.WriteByte('\n')
+// hookName is what ranks compare of a hook: its String method, or else its type.
+func hookName(h Hook) string {
+	if s, ok := h.(fmt.Stringer); ok {
+		return s.String()
 	}
-	return b.String()
+	return fmt.Sprintf("%T", h)
 }
 
 // digest is the hash of a text that ranks compare.
@@ -75,16 +69,16 @@ func lineAt(lines []string, i int) string {
 	return lines[i]
 }
 
+// clip makes s fit for a message: printable, of one line, bounded.
 func clip(s string) string {
-	s = strings.ToValidUTF8(s, "?")
 	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if !strconv.IsPrint(r) {
 			return '?'
 		}
 		return r
 	}, s)
 	if len(s) > maxQuoted {
-		return s[:maxQuoted] + "..."
+		return strings.ToValidUTF8(s[:maxQuoted], "") + "..."
 	}
 	return s
 }
