@@ -29,7 +29,6 @@ type sendSide struct {
 	to    *transport.Peer
 	plan  plan
 	wire  *wire
-	near  bool // whoever frees slots of the inner FIFO is in this process
 
 	fifo  *transport.Send // the executor's end
 	tap   *transport.Recv // the first pump's end
@@ -68,7 +67,7 @@ func newSendSide(t *Transport, inner transport.SendSide, c transport.Conn, to *t
 		return nil, err
 	}
 	s := &sendSide{owner: t, inner: inner, conn: c, to: to, plan: planFor(t.config.Faults, c), wire: t.wire(c),
-		near: local || to.PID == os.Getpid(), rung: make(chan struct{}, 1), queue: make(chan parcel, c.FIFO.Slots),
+		rung: make(chan struct{}, 1), queue: make(chan parcel, c.FIFO.Slots),
 		spare: make(chan []byte, c.FIFO.Slots), alarm: alarm, progress: make(chan struct{}, 1),
 		halted: make(chan struct{}), ended: make(chan struct{})}
 	for range c.FIFO.Slots {
@@ -77,7 +76,9 @@ func newSendSide(t *Transport, inner transport.SendSide, c transport.Conn, to *t
 	s.fifo = transport.NewSend(mem, c.FIFO, func() { signal(s.rung) })
 	s.tap = transport.NewRecv(mem, c.FIFO, nil)
 	s.wait.Go(s.take)
-	s.wait.Go(s.deliver)
+	// Who frees slots of the inner FIFO: a pump of a network, or the peer.
+	local = local || to.PID == os.Getpid()
+	s.wait.Go(func() { s.deliver(local) })
 	return s, nil
 }
 
@@ -131,15 +132,15 @@ func (s *sendSide) await() bool {
 	return true
 }
 
-// deliver is the second pump.
-func (s *sendSide) deliver() {
+// deliver is the second pump. local: the inner FIFO is emptied by this process.
+func (s *sendSide) deliver(local bool) {
 	defer func() {
 		close(s.ended)
 		signal(s.progress)
 		spin.Wake(s.fifo.CreditBell())
 	}()
 	to := s.inner.FIFO()
-	w := spin.Waiter{Policy: spin.Policy{Local: s.near, Oversubscribed: true, Word: to.CreditBell()}}
+	w := spin.Waiter{Policy: spin.Policy{Local: local, Oversubscribed: true, Word: to.CreditBell()}}
 	for p := range s.queue {
 		if kind, ok := s.plan.ends(p.step); ok {
 			s.ending.Store(&kind)

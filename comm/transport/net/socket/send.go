@@ -18,18 +18,21 @@ import (
 )
 
 // sendSide is the sending side: its pump writes the slots of the FIFO to the
-// socket, each with its header in one call and without a copy.
+// socket, each with its header in one call and without a copy. While the pump is
+// parked, a post of a small slot is written at once by the executor (inline.go).
 type sendSide struct {
 	owner  *Transport
 	conn   transport.Conn
 	to     *transport.Peer
 	socket net.Conn
 
-	fifo *transport.Send // the executor's end
-	pump *transport.Recv // the pump's end
-	rung chan struct{}   // a post or Close while the pump slept
-	idle chan struct{}   // a frame has left while Flush waits
-	fail failure
+	fifo  *transport.Send // the executor's end
+	pump  *transport.Recv // the pump's end
+	frame frame           // what is being written; belongs to who has the turn
+	turn  turn            // whose turn it is to write: the pump's or the executor's
+	rung  chan struct{}   // a post or Close while the pump slept
+	idle  chan struct{}   // a frame has left while Flush waits
+	fail  failure
 
 	flushing atomic.Bool
 	closing  atomic.Bool   // Close has begun: send the rest and a goodbye
@@ -50,6 +53,7 @@ func newSendSide(t *Transport, c transport.Conn, to *transport.Peer, socket net.
 		rung: make(chan struct{}, 1), idle: make(chan struct{}, 1), cut: make(chan struct{}), ended: make(chan struct{})}
 	s.fifo = transport.NewSend(mem, c.FIFO, s.ring)
 	s.pump = transport.NewRecv(mem, c.FIFO, nil)
+	s.turn.init(s)
 	s.wait.Go(s.send)
 	s.wait.Go(s.watch)
 	return s, nil
@@ -57,6 +61,9 @@ func newSendSide(t *Transport, c transport.Conn, to *transport.Peer, socket net.
 
 // ring runs after a post while the pump sleeps.
 func (s *sendSide) ring() {
+	if s.turn.write() {
+		return
+	}
 	s.pump.Bell().Store(0)
 	signal(s.rung)
 }
@@ -87,27 +94,26 @@ func (s *sendSide) broke(err error) {
 // send is the pump.
 func (s *sendSide) send() {
 	defer close(s.ended)
-	var frame [frameBytes]byte
-	parts := make(net.Buffers, 2)
-	var rest net.Buffers // what WriteTo shortens
 	for s.await() {
-		addr, n, sig := s.pump.Peek()
-		header{uint32(n), sig, s.pump.Step()}.put(frame[:])
-		parts = append(parts[:0], frame[:], shmem.At(addr, n).Bytes())
-		rest = parts
-		if _, err := rest.WriteTo(s.socket); err != nil {
+		s.frame.load(s.pump)
+		if err := s.frame.writeTo(s.socket); err != nil {
 			s.broke(lost(err))
 			return
 		}
-		s.pump.Release()
-		if s.flushing.Load() {
-			signal(s.idle)
-		}
+		s.done()
 	}
 	select {
 	case <-s.cut:
 	default:
 		s.farewell()
+	}
+}
+
+// done gives the slot of a frame that has left back to the executor.
+func (s *sendSide) done() {
+	s.pump.Release()
+	if s.flushing.Load() {
+		signal(s.idle)
 	}
 }
 
@@ -129,19 +135,24 @@ func (s *sendSide) await() bool {
 		if s.pump.Ready() {
 			return true
 		}
-		select {
-		case <-s.rung:
-		case <-s.cut:
-			return false
+		for s.turn.park(); ; {
+			select {
+			case <-s.rung:
+			case <-s.cut:
+				return false
+			}
+			if s.turn.take() {
+				break
+			}
 		}
 	}
 }
 
 // farewell ends the stream, so that the receiver tells it from a lost process.
 func (s *sendSide) farewell() {
-	var frame [frameBytes]byte
-	header{length: goodbye, step: s.pump.Step()}.put(frame[:])
-	_, err := s.socket.Write(frame[:])
+	var b [frameBytes]byte
+	header{length: goodbye, step: s.pump.Step()}.put(b[:])
+	_, err := s.socket.Write(b[:])
 	if half, ok := s.socket.(interface{ CloseWrite() error }); ok && err == nil {
 		err = half.CloseWrite()
 	}
