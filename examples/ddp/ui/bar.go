@@ -34,6 +34,10 @@ func newBar(p Plan, options ...mpb.ContainerOption) *Bar {
 	b := &Bar{}
 	b.status.Store(&Status{Epoch: 1})
 	b.progress = mpb.New(options...)
+	rows := make([]mpb.BarFiller, p.Ranks)
+	for rank := range rows {
+		rows[rank] = b.rankRow(rank)
+	}
 	b.bar = b.progress.AddBar(int64(p.Steps),
 		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
 			return fmt.Sprintf("%s epoch %d/%d ", p.Title, b.status.Load().Epoch, p.Epochs)
@@ -42,19 +46,22 @@ func newBar(p Plan, options ...mpb.ContainerOption) *Bar {
 			decor.CountersNoUnit(" %d/%d"),
 			decor.Any(func(decor.Statistics) string { return "  " + summary(*b.status.Load()) }),
 		),
-		mpb.BarExtender(mpb.BarFillerFunc(b.fillRanks), false),
+		mpb.BarBtmExtender(rows...),
 	)
 	return b
 }
 
-// fillRanks draws the lines under the bar.
-func (b *Bar) fillRanks(w io.Writer, _ decor.Statistics) error {
-	for rank, s := range b.status.Load().Ranks {
-		if _, err := fmt.Fprintf(w, "  %s\n", rankLine(rank, s)); err != nil {
-			return err
+// rankRow draws the line of rank, nothing before its first status. The library
+// counts rows to know how far up the next drawing begins: one line for each filler.
+func (b *Bar) rankRow(rank int) mpb.BarFillerFunc {
+	return func(w io.Writer, _ decor.Statistics) error {
+		ranks := b.status.Load().Ranks
+		if rank >= len(ranks) {
+			return nil
 		}
+		_, err := fmt.Fprintf(w, "  %s\n", rankLine(rank, ranks[rank]))
+		return err
 	}
-	return nil
 }
 
 // Update shows s with the next refresh.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -88,10 +89,15 @@ func (s *screen) String() string {
 func TestBar(t *testing.T) {
 	for _, last := range []int{10, 7} {
 		var out screen
-		b := newBar(Plan{Title: "digits", Steps: 10, Epochs: 2}, mpb.WithOutput(&out), mpb.WithAutoRefresh(), mpb.WithWidth(100))
+		refresh := make(chan any)
+		b := newBar(Plan{Title: "digits", Ranks: 2, Steps: 10, Epochs: 2},
+			mpb.WithOutput(&out), mpb.ForceTTY(), mpb.WithManualRefresh(refresh), mpb.WithWidth(100))
 		b.Note("starting")
 		for step := 1; step <= last; step++ {
 			b.Update(at(step))
+			if step%3 == 1 {
+				refresh <- nil
+			}
 		}
 		b.Close()
 		b.Close()
@@ -99,6 +105,12 @@ func TestBar(t *testing.T) {
 		text := out.String()
 		require.Contains(t, text, "starting\n")
 		require.NotContains(t, text, "too late")
+		// Each drawing but the first begins by going up over the bar and its two ranks.
+		ups := regexp.MustCompile(`\x1b\[(\d+)A`).FindAllStringSubmatch(text, -1)
+		require.NotEmpty(t, ups, "%q", text)
+		for _, up := range ups {
+			require.Equal(t, "3", up[1], "%q", text)
+		}
 		for _, want := range []string{"digits epoch 2/2", "  " + summary(at(last)), rankLine(0, at(last).Ranks[0]), rankLine(1, at(last).Ranks[1])} {
 			require.Contains(t, text, want)
 		}
