@@ -49,6 +49,7 @@ type control struct {
 	life     context.Context    // ends with the failure or Close
 	endLife  context.CancelCauseFunc
 	failedC  chan struct{}
+	linked   chan struct{}           // closed once links is there
 	own      atomic.Pointer[failure] // what this rank reported
 	left     map[int]time.Time       // guarded by engine.mu
 	asking   atomic.Bool

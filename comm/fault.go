@@ -162,6 +162,24 @@ func (c *Communicator) onEvent(e bootstrap.Event) {
 	}
 }
 
+// onMessage takes what other ranks ask of this one's control plane.
+func (c *Communicator) onMessage(peer int, tag uint64, _ []byte) bool {
+	if tag&askHandle == 0 {
+		return false
+	}
+	c.spawn(func() {
+		select {
+		case <-c.linked:
+		case <-c.life.Done():
+			return
+		}
+		if err := c.links.answer(linkFrom(peer, tag)); err != nil && c.life.Err() == nil {
+			c.Fail(err)
+		}
+	})
+	return true
+}
+
 // leave remembers when a rank closed its communicator in good order.
 func (c *Communicator) leave(rank int) {
 	c.mu.Lock()

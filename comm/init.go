@@ -88,7 +88,7 @@ func fresh(cfg Config) (*Communicator, error) {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
-	c.failedC, c.left = make(chan struct{}), map[int]time.Time{}
+	c.failedC, c.linked, c.left = make(chan struct{}), make(chan struct{}), map[int]time.Time{}
 	c.kick, c.stop, c.stopped = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	c.programs = map[plan.Key]*exec.Bound{}
 	c.busy = make([]bool, 1+2*cfg.Size)
@@ -124,7 +124,7 @@ func (c *Communicator) join(ctx context.Context, id UniqueID, cfg Config) error 
 	// Events may arrive before join returns; they need the session's peers only
 	// for words, which onEvent takes from the event.
 	c.session, err = bootstrap.Join(ctx, id, bootstrap.Config{Rank: c.rank, Size: c.size, Info: info, Job: cfg.Job, Timeout: c.timeout,
-		Logger: c.log, Status: c.status, OnEvent: c.onEvent})
+		Logger: c.log, Status: c.status, OnEvent: c.onEvent, OnMessage: c.onMessage})
 	if err != nil {
 		return err
 	}
@@ -134,6 +134,7 @@ func (c *Communicator) join(ctx context.Context, id UniqueID, cfg Config) error 
 	}
 	c.links = &links{self: c.rank, peers: c.peers, ts: cfg.Transports, session: c.session, life: c.life,
 		sends: map[link]transport.SendSide{}, recvs: map[link]transport.RecvSide{}}
+	close(c.linked)
 	return c.settle(ctx, cfg)
 }
 

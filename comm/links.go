@@ -21,9 +21,10 @@ type links struct {
 	session *bootstrap.Session
 	life    context.Context
 
-	mu    sync.Mutex
-	sends map[link]transport.SendSide
-	recvs map[link]transport.RecvSide
+	mu     sync.Mutex
+	closed bool
+	sends  map[link]transport.SendSide
+	recvs  map[link]transport.RecvSide
 }
 
 // link names one end of a connection.
@@ -33,9 +34,19 @@ type link struct {
 	proto         goccl.Protocol
 }
 
-// tag is the name under which a receiver's handle travels to the sender.
-func (l link) tag() uint64 {
-	return 1<<63 | uint64(l.channel)<<16 | uint64(l.index)<<8 | uint64(l.proto)
+// The messages by which a sender asks for a receiver's handle. Both carry the
+// link in the lower bits, as the sender and the receiver both see it.
+const (
+	askHandle  = 1 << 63
+	haveHandle = 1 << 62
+)
+
+func (l link) bits() uint64 {
+	return uint64(l.channel)<<16 | uint64(l.index)<<8 | uint64(l.proto)
+}
+
+func linkFrom(peer int, bits uint64) link {
+	return link{channel: int(bits >> 16 & 0xff), peer: peer, index: uint8(bits >> 8), proto: goccl.Protocol(bits)}
 }
 
 func (l link) conn(src, dst int) transport.Conn {
@@ -50,81 +61,84 @@ func linkOf(c plan.Conn, channel int) link {
 	return link{channel: channel, peer: int(c.Peer), index: c.Index, proto: c.Proto}
 }
 
-// prepare sets up every receiving side of p and sends the handles off before
-// anything waits, so that two ranks never wait for each other's handle.
-func (l *links) prepare(p *plan.Program) error {
-	for ch, row := range p.Rows {
-		for _, c := range p.Conns[row.ConnLo : row.ConnLo+row.ConnN] {
-			if c.Send {
-				continue
-			}
-			if err := l.offer(linkOf(c, ch)); err != nil {
-				return err
-			}
-		}
+// answer serves a sender that asks for a handle. It runs on a goroutine of its
+// own, whatever this rank's operations are doing, so that a sender never waits
+// for the receiver's user to get as far.
+func (l *links) answer(k link) error {
+	if k.peer == l.self || k.index > 1 || (k.proto != goccl.LL && k.proto != goccl.Simple) {
+		return fmt.Errorf("%w: rank %d asks for a connection that cannot be", goccl.ErrInvalid, k.peer)
+	}
+	side, err := l.offer(k)
+	if err != nil {
+		return err
+	}
+	if err := l.session.Send(l.life, k.peer, haveHandle|k.bits(), side.Handle()); err != nil {
+		return l.failed(k, nil, "send the handle", err)
+	}
+	if _, err := side.FIFO(l.life); err != nil {
+		return l.failed(k, nil, "wait for the sender", err)
 	}
 	return nil
 }
 
-func (l *links) offer(k link) error {
+// offer returns the receiving side of a link, set up when it is new.
+func (l *links) offer(k link) (transport.RecvSide, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.recvs[k] != nil {
-		return nil
+	if l.closed {
+		return nil, goccl.ErrClosed
+	}
+	if side := l.recvs[k]; side != nil {
+		return side, nil
 	}
 	conn := k.conn(k.peer, l.self)
 	t, err := transport.Select(l.ts, &l.peers[k.peer], &l.peers[l.self])
 	if err != nil {
-		return err
+		return nil, err
 	}
 	side, err := t.SetupRecv(l.life, conn, &l.peers[k.peer])
 	if err != nil {
-		return l.failed(k, t, "set up the receiving side", err)
-	}
-	if err := l.session.Send(l.life, k.peer, k.tag(), side.Handle()); err != nil {
-		return errors.Join(l.failed(k, t, "send the handle", err), side.Close())
+		return nil, l.failed(k, t, "set up the receiving side", err)
 	}
 	l.recvs[k] = side
-	return nil
+	return side, nil
 }
 
 // Recv implements exec.Links.
 func (l *links) Recv(c plan.Conn, channel int) (*transport.Recv, error) {
-	k := linkOf(c, channel)
-	if err := l.offer(k); err != nil {
+	side, err := l.offer(linkOf(c, channel))
+	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	side := l.recvs[k]
-	l.mu.Unlock()
-	f, err := side.FIFO(l.life)
-	if err != nil {
-		return nil, l.failed(k, nil, "wait for the sender", err)
-	}
-	return f, nil
+	return side.Early(), nil
 }
 
 // Send implements exec.Links.
 func (l *links) Send(c plan.Conn, channel int) (*transport.Send, error) {
 	k := linkOf(c, channel)
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s := l.sends[k]; s != nil {
+	s := l.sends[k]
+	l.mu.Unlock()
+	if s != nil {
 		return s.FIFO(), nil
 	}
 	t, err := transport.Select(l.ts, &l.peers[l.self], &l.peers[k.peer])
 	if err != nil {
 		return nil, err
 	}
-	handle, err := l.session.Recv(l.life, k.peer, k.tag())
+	if err := l.session.Send(l.life, k.peer, askHandle|k.bits(), nil); err != nil {
+		return nil, l.failed(k, t, "ask for the receiver's handle", err)
+	}
+	handle, err := l.session.Recv(l.life, k.peer, haveHandle|k.bits())
 	if err != nil {
 		return nil, l.failed(k, t, "wait for the receiver's handle", err)
 	}
-	s, err := t.ConnectSend(l.life, k.conn(l.self, k.peer), &l.peers[k.peer], handle)
-	if err != nil {
+	if s, err = t.ConnectSend(l.life, k.conn(l.self, k.peer), &l.peers[k.peer], handle); err != nil {
 		return nil, l.failed(k, t, "connect", err)
 	}
+	l.mu.Lock()
 	l.sends[k] = s
+	l.mu.Unlock()
 	return s.FIFO(), nil
 }
 
@@ -175,6 +189,7 @@ func (l *links) failed(k link, t transport.Transport, what string, err error) er
 func (l *links) close(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.closed = true
 	var errs []error
 	for _, s := range l.sends {
 		errs = append(errs, s.Flush(ctx), s.Close())

@@ -141,11 +141,6 @@ func (c *Communicator) bind(p *part) error {
 	if err != nil {
 		return err
 	}
-	if c.links != nil {
-		if err := c.links.prepare(prog); err != nil {
-			return err
-		}
-	}
 	if p.bound, err = exec.Bind(prog, c.links); err != nil {
 		return err
 	}

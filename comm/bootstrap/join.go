@@ -26,6 +26,11 @@ type Config struct {
 	// safe for concurrent use with everything else; nil answers with nothing.
 	Status func() []byte
 
+	// OnMessage is offered every message as it arrives, before a Recv gets it, and
+	// takes it by returning true. It is called from one goroutine of the session; it
+	// must not block, and may keep data. nil takes none.
+	OnMessage func(peer int, tag uint64, data []byte) bool
+
 	// OnEvent hears what happens to ranks, from one goroutine of the session and in
 	// the same order on all ranks. It must not block, and not call Close.
 	OnEvent func(Event)

@@ -126,6 +126,9 @@ func (s *Session) ask(key boxKey) ([]byte, chan message, error) {
 // deliverMessage gives a message to the oldest receiver, or keeps it. It fails when
 // too much is kept.
 func (s *Session) deliverMessage(m wire.Relay) error {
+	if take := s.cfg.OnMessage; take != nil && take(m.Rank, m.Tag, m.Data) {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := boxKey{m.Rank, m.Tag}

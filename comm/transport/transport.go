@@ -70,6 +70,9 @@ type RecvSide interface {
 	Handle() []byte
 	// FIFO blocks until the sender has connected or ctx ends.
 	FIFO(ctx context.Context) (*Recv, error)
+	// Early returns the receiving end at once: nothing arrives before the sender
+	// has connected.
+	Early() *Recv
 	// Err reports that the connection broke, nil while it works. Never blocks.
 	Err() error
 	Close() error

@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/comm/transport"
 	"github.com/goccl/goccl/comm/transport/transporttest"
 	"github.com/goccl/goccl/internal/leak"
+	"github.com/goccl/goccl/internal/spin"
 )
 
 func TestMain(m *testing.M) { os.Exit(leak.Check(m)) }
@@ -33,5 +34,5 @@ func TestCanConnect(t *testing.T) {
 }
 
 func BenchmarkPingPong(b *testing.B) {
-	transporttest.PingPongLocal(b, transporttest.NewWorld(b, 2, open))
+	transporttest.PingPongLocal(b, transporttest.NewWorld(b, 2, open), spin.Policy{Local: true})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/goccl/goccl/comm/transport"
 	"github.com/goccl/goccl/comm/transport/transporttest"
 	"github.com/goccl/goccl/internal/leak"
+	"github.com/goccl/goccl/internal/spin"
 	"github.com/goccl/goccl/internal/testproc"
 )
 
@@ -81,9 +82,9 @@ func TestProcessTableShowsTheEnd(t *testing.T) {
 func BenchmarkPingPongProcesses(b *testing.B) {
 	tr := New()
 	defer tr.Close()
-	transporttest.PingPong(b, transporttest.StartEcho(b, "echo", tr, transporttest.Inline))
+	transporttest.PingPong(b, transporttest.StartEcho(b, "echo", tr, transporttest.Inline), spin.Policy{})
 }
 
 func BenchmarkPingPongGoroutines(b *testing.B) {
-	transporttest.PingPongLocal(b, transporttest.NewWorld(b, 2, open))
+	transporttest.PingPongLocal(b, transporttest.NewWorld(b, 2, open), spin.Policy{Local: true})
 }

@@ -54,7 +54,8 @@ func Echo(open func() (transport.Transport, error)) testproc.Rank {
 			return err
 		}
 		defer out.Close()
-		return echo(ctx, in, out)
+		_, maps := tr.(transport.Mapper)
+		return echo(ctx, in, out, !maps)
 	}
 }
 
@@ -72,13 +73,13 @@ func back(c transport.Conn) transport.Conn {
 	return c
 }
 
-func echo(ctx context.Context, in transport.RecvSide, out transport.SendSide) error {
+func echo(ctx context.Context, in transport.RecvSide, out transport.SendSide, network bool) error {
 	recv, err := in.FIFO(ctx)
 	if err != nil {
 		return err
 	}
 	send := out.FIFO()
-	w := spin.Waiter{Policy: spin.Policy{Word: recv.Bell()}}
+	w := spin.Waiter{Policy: spin.Policy{Network: network, Word: recv.Bell()}}
 	defer w.Reset()
 	for {
 		for !recv.Ready() {

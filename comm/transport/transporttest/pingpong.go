@@ -12,10 +12,10 @@ import (
 // Inline is the FIFO of small messages: the flag shares a line with the payload.
 var Inline = transport.FIFOSpec{Slots: 8, SlotBytes: 64, Inline: true}
 
-// PingPongLocal measures a round trip of 8 bytes between two goroutines.
-func PingPongLocal(b *testing.B, w *World) {
+// PingPongLocal measures a round trip of 8 bytes between two goroutines that wait
+// as the policy says.
+func PingPongLocal(b *testing.B, w *World, policy spin.Policy) {
 	there, here := w.Connect(b, NewConn(0, 0, 1, Inline)), w.Connect(b, NewConn(0, 1, 0, Inline))
-	policy := spin.Policy{Local: true}
 	n := b.N
 	ended := make(chan struct{})
 	go func() {

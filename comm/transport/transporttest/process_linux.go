@@ -108,5 +108,8 @@ func (r *Remote) exchange(t *testing.T, steps int) error {
 	return nil
 }
 
-// PingPong measures a round trip of 8 bytes to the echo and back.
-func PingPong(b *testing.B, r *Remote) { pingPong(b, r.To.Send, r.From.Recv, spin.Policy{}) }
+// PingPong measures a round trip of 8 bytes to the echo and back, waiting as the
+// policy says.
+func PingPong(b *testing.B, r *Remote, policy spin.Policy) {
+	pingPong(b, r.To.Send, r.From.Recv, policy)
+}

@@ -23,6 +23,7 @@ type Config struct {
 	Settings   map[string]string // must be equal on all ranks, see comm.Config
 	HostID     string            // overrides what this machine is taken for
 	NoShm      bool              // leave shared memory between processes out
+	InProcess  bool              // all ranks are in this process: no shared memory, no sockets
 	Socket     socket.Config
 	// Decorate, when not nil, replaces the transports by others, for example by
 	// ones with a shaped link.
@@ -53,6 +54,9 @@ func New(ctx context.Context, id comm.UniqueID, cfg Config) (*Backend, error) {
 // the same machine, the network.
 func Transports(cfg Config) ([]transport.Transport, error) {
 	ts := []transport.Transport{inproc.New()}
+	if cfg.InProcess {
+		return cfg.decorate(ts), nil
+	}
 	if !cfg.NoShm && shm.Available() == nil {
 		ts = append(ts, shm.New())
 	}
@@ -64,11 +68,14 @@ func Transports(cfg Config) ([]transport.Transport, error) {
 	if err != nil {
 		return nil, errors.Join(err, closeAll(ts))
 	}
-	ts = append(ts, net)
+	return cfg.decorate(append(ts, net)), nil
+}
+
+func (cfg Config) decorate(ts []transport.Transport) []transport.Transport {
 	if cfg.Decorate != nil {
 		ts = cfg.Decorate(ts)
 	}
-	return ts, nil
+	return ts
 }
 
 func closeAll(ts []transport.Transport) error {

@@ -18,7 +18,7 @@ func translate(op *processgroup.Op, t *comm.Task, rank, size int) {
 		for _, p := range op.Parts {
 			batch = appendCalls(batch, p, rank, size)
 		}
-	case len(op.Batch) > 0, op.DstList != nil, op.SrcList != nil, len(op.SendCounts) > 0, len(op.RecvCounts) > 0, listed(op):
+	case len(op.Batch) > 0, len(op.DstList) > 0, len(op.SrcList) > 0, len(op.SendCounts) > 0, len(op.RecvCounts) > 0, listed(op):
 		batch = appendCalls(batch, op, rank, size)
 		if op.Coll != goccl.SendRecv {
 			t.As = op.Coll
@@ -59,7 +59,7 @@ func appendCalls(calls []comm.Call, op *processgroup.Op, rank, size int) []comm.
 				calls = append(calls, send(p.Buf, p.Peer))
 			}
 		}
-	case op.Coll == goccl.AllGather && op.DstList != nil:
+	case op.Coll == goccl.AllGather && len(op.DstList) > 0:
 		for q := range size {
 			calls = append(calls, send(op.Src, q), recv(op.DstList[q], q))
 		}

@@ -87,6 +87,9 @@ func NewRecv(end End) *Recv {
 // Handle returns what the transport put into End.
 func (r *Recv) Handle() []byte { return r.end.Handle }
 
+// Early returns the FIFO, whose memory exists from the start.
+func (r *Recv) Early() *transport.Recv { return r.fifo }
+
 // FIFO waits for the sender.
 func (r *Recv) FIFO(ctx context.Context) (*transport.Recv, error) {
 	r.inUse.RLock()

@@ -78,6 +78,9 @@ func signal(c chan struct{}) {
 
 func (r *recvSide) Handle() []byte { return r.token[:] }
 
+// Early returns the FIFO that the pump will fill.
+func (r *recvSide) Early() *transport.Recv { return r.fifo }
+
 func (r *recvSide) FIFO(ctx context.Context) (*transport.Recv, error) {
 	select {
 	case <-r.done:

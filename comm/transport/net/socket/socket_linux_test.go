@@ -7,6 +7,7 @@ import (
 	"github.com/goccl/goccl/comm/transport"
 	"github.com/goccl/goccl/comm/transport/transporttest"
 	"github.com/goccl/goccl/internal/leak"
+	"github.com/goccl/goccl/internal/spin"
 	"github.com/goccl/goccl/internal/testproc"
 )
 
@@ -20,5 +21,5 @@ func TestContractBetweenProcesses(t *testing.T) { transporttest.RunProcesses(t, 
 func BenchmarkPingPongProcesses(b *testing.B) {
 	tr := open(b)
 	defer tr.Close()
-	transporttest.PingPong(b, transporttest.StartEcho(b, "echo", tr, transporttest.Inline))
+	transporttest.PingPong(b, transporttest.StartEcho(b, "echo", tr, transporttest.Inline), spin.Policy{Network: true})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/goccl/goccl/comm/transport"
 	"github.com/goccl/goccl/comm/transport/transporttest"
 	"github.com/goccl/goccl/internal/leak"
+	"github.com/goccl/goccl/internal/spin"
 )
 
 func open(t testing.TB) transport.Transport {
@@ -237,5 +238,5 @@ func TestFramesDoNotAllocate(t *testing.T) {
 }
 
 func BenchmarkPingPong(b *testing.B) {
-	transporttest.PingPongLocal(b, transporttest.NewWorld(b, 2, open))
+	transporttest.PingPongLocal(b, transporttest.NewWorld(b, 2, open), spin.Policy{Network: true})
 }
