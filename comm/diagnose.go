@@ -24,6 +24,7 @@ type logged struct {
 	seq    uint64
 	sig    uint32
 	number uint64
+	batch  int
 }
 
 // add records a call. The buffers' owners are not kept.
@@ -31,7 +32,8 @@ func (l *callLog) add(t *Task) {
 	e := &l.ring[l.n%uint64(len(l.ring))]
 	l.n++
 	e.call, e.seq, e.sig, e.number = t.Call, t.seq, t.sig, t.Number
-	e.call.Src.Owner, e.call.Dst.Owner = nil, nil
+	e.call.Src.Owner, e.call.Dst.Owner, e.call.Batch = nil, nil, nil
+	e.batch = len(t.Batch)
 }
 
 // report is what a rank says of itself when another asks.
@@ -63,7 +65,7 @@ func (c *Communicator) status() []byte {
 	}
 	for i := first; i < c.calls.n; i++ {
 		e := &c.calls.ring[i%uint64(len(c.calls.ring))]
-		r.Calls = append(r.Calls, reportCall{Seq: e.seq, Sig: e.sig, Number: e.number, Text: e.call.describe()})
+		r.Calls = append(r.Calls, reportCall{Seq: e.seq, Sig: e.sig, Number: e.number, Text: e.call.words(e.batch)})
 		r.Number = e.number
 	}
 	c.mu.Unlock()

@@ -243,6 +243,8 @@ func (c *Communicator) advance() (head *Task, moved bool) {
 // complete takes t off the head of the queue. Called with the token held.
 func (c *Communicator) complete(t *Task, err error) {
 	t.err, t.Ended = err, now()
+	t.Src.Owner, t.Dst.Owner = nil, nil // the buffers are the user's again
+	clear(t.Batch)
 	c.mu.Lock()
 	c.head = t.next
 	if c.head == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/goccl/goccl"
@@ -34,6 +35,9 @@ var kinds = []struct {
 // causeOf writes err down for the other ranks.
 func (c *Communicator) causeOf(err error) cause {
 	k := cause{Kind: "aborted", Sentence: err.Error(), Peer: c.rank}
+	if !strings.HasPrefix(k.Sentence, "goccl: ") {
+		k.Sentence = fmt.Sprintf("goccl: rank %d (%s) failed: %s", c.rank, c.address(c.rank), k.Sentence)
+	}
 	for _, x := range kinds {
 		if errors.Is(err, x.err) {
 			k.Kind = x.name
@@ -152,11 +156,6 @@ func (c *Communicator) onEvent(e bootstrap.Event) {
 		var own error
 		if f := c.own.Load(); f != nil && e.Rank == c.rank {
 			own = f.err
-		} else if k.Sentence != "" {
-			k.Sentence = fmt.Sprintf("%s [%s]", k.Sentence, who)
-		}
-		if own != nil {
-			k.Sentence = fmt.Sprintf("%s [%s]", k.Sentence, who)
 		}
 		c.adopt(k.error(c, own))
 	}

@@ -134,16 +134,19 @@ func (p Pending) release() {
 }
 
 // describe says what a call is, in the words of an error message.
-func (c *Call) describe() string {
+func (c *Call) describe() string { return c.words(len(c.Batch)) }
+
+// words is describe for a call of which only the length of the batch is left.
+func (c *Call) words(batch int) string {
 	switch {
 	case c.Coll == goccl.SendRecv && c.Send:
 		return fmt.Sprintf("send %v[%d] to rank %d%s", c.Src.DType, c.Src.Count, c.Root, tag(c.Tag))
 	case c.Coll == goccl.SendRecv:
 		return fmt.Sprintf("recv %v[%d] from rank %d%s", c.Dst.DType, c.Dst.Count, c.Root, tag(c.Tag))
 	case c.Coll == 0 && c.As != 0:
-		return fmt.Sprintf("%v of %d buffers", c.As, len(c.Batch))
+		return fmt.Sprintf("%v of %d buffers", c.As, batch)
 	case c.Coll == 0:
-		return fmt.Sprintf("batch of %d operations", len(c.Batch))
+		return fmt.Sprintf("batch of %d operations", batch)
 	}
 	b := c.unitBuffer()
 	s := fmt.Sprintf("%v %v[%d]", c.Coll, b.DType, b.Count)
