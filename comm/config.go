@@ -82,6 +82,10 @@ type Tuner interface {
 	Choose(Request) (Decision, error)
 }
 
+// DefaultTuner returns the Tuner of a communicator that was given none, for
+// tuners that overrule or complete it.
+func DefaultTuner() Tuner { return thresholds{} }
+
 // thresholds is the Tuner of a communicator that was given none.
 type thresholds struct{}
 

@@ -54,7 +54,16 @@ type reportCall struct {
 // status answers a question of another rank. It runs on the session's goroutine,
 // also while this rank's own code is stuck.
 func (c *Communicator) status() []byte {
+	b, err := json.Marshal(c.report())
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+func (c *Communicator) report() report {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	r := report{Seq: c.seq}
 	if c.head != nil {
 		r.Head = c.head.Call.describe()
@@ -68,12 +77,7 @@ func (c *Communicator) status() []byte {
 		r.Calls = append(r.Calls, reportCall{Seq: e.seq, Sig: e.sig, Number: e.number, Text: e.call.words(e.batch)})
 		r.Number = e.number
 	}
-	c.mu.Unlock()
-	b, err := json.Marshal(r)
-	if err != nil {
-		return nil
-	}
-	return b
+	return r
 }
 
 // ask collects the reports of all ranks that answer in time.
@@ -117,27 +121,36 @@ func (c *Communicator) explain(q question) {
 	c.Fail(c.mismatch(q, fmt.Sprintf("rank %d (%s) called %s; %s", c.rank, c.address(c.rank), q.text, other), q.peer))
 }
 
-// disagreement returns an error when some rank's collective with the same number
-// is another one; nil when the reports show none.
+// disagreement returns an error that names the first collective, up to the one in
+// question, in which some rank did something else than this one; nil when the
+// reports show none.
 func (c *Communicator) disagreement(q question, reports map[int]report) error {
 	if q.seq == 0 {
 		return nil
 	}
-	said := map[string][]int{q.text: {c.rank}}
-	peer := -1
+	mine := map[uint64]reportCall{}
+	for _, call := range c.report().Calls {
+		mine[call.Seq] = call
+	}
+	first, peer := q.seq+1, -1
 	for r, rep := range reports {
 		for _, call := range rep.Calls {
-			if call.Seq != q.seq || r == c.rank {
-				continue
+			if own, ok := mine[call.Seq]; ok && call.Seq > 0 && call.Seq < first && call.Sig != own.Sig && r != c.rank {
+				first, peer = call.Seq, r
 			}
-			if call.Sig != q.sig && peer < 0 {
-				peer = r
-			}
-			said[call.Text] = append(said[call.Text], r)
 		}
 	}
 	if peer < 0 {
 		return nil
+	}
+	q.seq, q.number, q.text = first, mine[first].Number, mine[first].Text
+	said := map[string][]int{q.text: {c.rank}}
+	for r, rep := range reports {
+		for _, call := range rep.Calls {
+			if call.Seq == first && r != c.rank {
+				said[call.Text] = append(said[call.Text], r)
+			}
+		}
 	}
 	var sides []string
 	for text, ranks := range said {

@@ -16,13 +16,14 @@ import (
 // Wait or Test, or the runner, the communicator's own goroutine, which gives way
 // to callers.
 type engine struct {
-	mu     sync.Mutex // guards the queue, what Start decides from, and the log of calls
-	head   *Task
-	tail   *Task
-	queued int
-	closed bool
-	seq    uint64 // collectives so far
-	calls  callLog
+	mu      sync.Mutex // guards the queue, what Start decides from, and the log of calls
+	head    *Task
+	tail    *Task
+	queued  int
+	closed  bool
+	seq     uint64 // collectives so far
+	history uint64 // of all their signatures
+	calls   callLog
 
 	token   sync.Mutex
 	waiter  spin.Waiter  // of the token's holder

@@ -21,8 +21,13 @@ func (c *Communicator) prepareTask(t *Task) error {
 			return err
 		}
 		c.number(t, t.Coll != goccl.SendRecv)
-		t.part.args.Sig = c.sign(&t.Call, &t.part, t.seq)
+		history := uint64(0)
+		if t.seq > 0 {
+			history = c.history
+		}
+		t.part.args.Sig = c.sign(&t.Call, &t.part, history)
 		t.sig = t.part.args.Sig
+		c.remember(t)
 		return nil
 	}
 	return c.prepareBatch(t)
@@ -38,12 +43,22 @@ func (c *Communicator) number(t *Task, collective bool) {
 	}
 }
 
-func (c *Communicator) sign(call *Call, p *part, seq uint64) uint32 {
+// remember mixes a collective into the history, which signs all later ones: a
+// disagreement that went unseen, because no rank had to wait for another, is found
+// when the ranks next meet.
+func (c *Communicator) remember(t *Task) {
+	if t.seq > 0 {
+		c.history = mix(c.history ^ uint64(t.sig) ^ t.seq<<32)
+	}
+}
+
+// sign makes the signature of a call. tag tells it from others of its kind.
+func (c *Communicator) sign(call *Call, p *part, tag uint64) uint32 {
 	d := call.unitBuffer().DType
 	if call.Coll == goccl.Barrier {
 		d = goccl.U8
 	}
-	return signature(&p.key, d, p.args.Unit, seq, call.Tag)
+	return signature(&p.key, d, p.args.Unit, tag, call.Tag)
 }
 
 // prepareBatch prepares every call of a batch. Transfers with one peer in one
@@ -91,9 +106,9 @@ func (c *Communicator) signBatch(t *Task) {
 		p, seq := &t.parts[i], uint64(0)
 		if t.Batch[i].Coll != goccl.SendRecv {
 			at++
-			seq = t.seq<<16 | at
+			seq = c.history ^ at
 		} else if t.As != 0 {
-			seq = t.seq<<16 | uint64(t.As)<<8
+			seq = c.history ^ uint64(t.As)<<8
 		}
 		p.args.Sig = c.sign(&t.Batch[i], p, seq)
 		// The whole is signed by what all ranks share: not by its transfers.
@@ -102,8 +117,9 @@ func (c *Communicator) signBatch(t *Task) {
 		}
 	}
 	if t.As != 0 {
-		t.sig = uint32(mix(t.seq<<8 | uint64(t.As)))
+		t.sig = uint32(mix(c.history ^ t.seq<<8 ^ uint64(t.As)))
 	}
+	c.remember(t)
 }
 
 // prepareSelf makes a send to this rank and its receive a copy: the receive does
