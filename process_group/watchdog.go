@@ -118,7 +118,7 @@ func (d *watchdog) tick(c *core, now int64) bool {
 	defer op.unpin()
 	gen := c.serialOf(op)
 	blocked := time.Duration(now - since)
-	if blocked < blockedAfter || c.cause() != nil {
+	if blocked < min(blockedAfter, c.cfg.Timeout) || c.cause() != nil {
 		return true
 	}
 	if d.asked != gen || now >= d.askAt {
@@ -220,15 +220,12 @@ func (d *watchdog) timeout(c *core, op *Op) {
 	case text != "":
 		e.Hint = text
 	case op.P2P():
-		e.Hint = "no rank is missing: "
+		e.Hint = "the peers run, but do not take part"
 	default:
 		e.Hint = "all ranks have called it, so the data is slow or a link is stuck; a longer Timeout gives it more time"
 	}
 	if op.P2P() {
-		e.Hint = strings.TrimSuffix(e.Hint, ": ")
-		if op.Root >= 0 {
-			e.Peer = op.Root
-		}
+		e.Peer = op.Root // -1 for a batch
 		e.Hint += "; ranks that each wait for the other to receive first need their transfers in one BatchSendRecv or Coalesce"
 	}
 	c.fail(e, true)
