@@ -41,6 +41,10 @@ const (
 type Policy struct {
 	// Local: all peers are goroutines of this process.
 	Local bool
+	// Network: what is waited for comes through a pump, a goroutine of this process
+	// that the runtime's network poller wakes. The poller runs when a P has nothing
+	// else to do, so these waits sleep on Word from the first turn.
+	Network bool
 	// Oversubscribed: the ranks of this machine have more runnable threads than
 	// there are cores (see Cores), so that a peer may be waiting for this core.
 	Oversubscribed bool
@@ -56,7 +60,7 @@ type Waiter struct {
 	Policy
 	turns uint32
 	armed *atomic.Uint64 // the word that holds this waiter's flag; nil: none does
-	local bool           // Local when the flag was put there
+	local bool           // the flag is that of a seat
 	since time.Time
 	seat  seat
 }
@@ -84,10 +88,14 @@ func (w *Waiter) Turn() {
 		w.sleep()
 		return
 	}
+	if w.Network && w.Word != nil {
+		w.arm()
+		return
+	}
 	switch {
-	case w.turns < hotTurns && !w.Oversubscribed:
+	case w.turns < hotTurns && !w.Oversubscribed && !w.Network:
 		pause(hotPauses)
-	case w.Local:
+	case w.Local, w.Network:
 		gosched()
 	default:
 		pause(coldPauses)
@@ -125,10 +133,11 @@ func (w *Waiter) round() {
 // arm puts the flag on the word. The caller looks at its condition once more
 // before the next turn sleeps, so that a change in between is not missed.
 func (w *Waiter) arm() {
-	if w.armed != nil && (w.armed != w.Word || w.local != w.Local) {
+	local := w.Local || w.Network
+	if w.armed != nil && (w.armed != w.Word || w.local != local) {
 		w.disarm()
 	}
-	w.armed, w.local = w.Word, w.Local
+	w.armed, w.local = w.Word, local
 	if w.local {
 		w.seat.take(w.armed)
 		w.armed.Or(flagLocal)

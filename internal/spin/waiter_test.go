@@ -23,6 +23,8 @@ func policies() map[string]Policy {
 			}
 		}
 	}
+	m["network=true"] = Policy{Network: true, Word: new(atomic.Uint64)}
+	m["network=true,word=false"] = Policy{Network: true}
 	return m
 }
 
@@ -67,14 +69,15 @@ func TestCollectorRunsBesideAWait(t *testing.T) {
 }
 
 func TestWakeReachesEverySleeper(t *testing.T) {
-	for _, local := range []bool{false, true} {
-		t.Run(fmt.Sprintf("local=%v", local), func(t *testing.T) {
+	for name, policy := range map[string]Policy{"local": {Local: true}, "process": {}, "network": {Network: true}} {
+		t.Run(name, func(t *testing.T) {
 			var word, value atomic.Uint64
+			policy.Word = &word
 			const sleepers = 3
 			ended := make(chan struct{}, sleepers)
 			for range sleepers {
 				go func() {
-					waitFor(t, &Waiter{Policy: Policy{Local: local, Word: &word}}, func() bool { return value.Load() == 7 })
+					waitFor(t, &Waiter{Policy: policy}, func() bool { return value.Load() == 7 })
 					ended <- struct{}{}
 				}()
 			}
