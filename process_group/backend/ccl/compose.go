@@ -19,7 +19,8 @@ type Config struct {
 	Rank, Size int
 	Name       string
 	Job        string
-	Tuner      comm.Tuner
+	Tuner      comm.Tuner        // nil: fixed thresholds
+	Force      Force             // overrules the tuner
 	Settings   map[string]string // must be equal on all ranks, see comm.Config
 	HostID     string            // overrides what this machine is taken for
 	NoShm      bool              // leave shared memory between processes out
@@ -42,7 +43,7 @@ func New(ctx context.Context, id comm.UniqueID, cfg Config) (*Backend, error) {
 			return nil, err
 		}
 	}
-	c, err := comm.Init(ctx, id, comm.Config{Rank: cfg.Rank, Size: cfg.Size, Name: cfg.Name, Job: cfg.Job, Transports: ts, Tuner: cfg.Tuner,
+	c, err := comm.Init(ctx, id, comm.Config{Rank: cfg.Rank, Size: cfg.Size, Name: cfg.Name, Job: cfg.Job, Transports: ts, Tuner: cfg.Force.over(cfg.Tuner, cfg.Logger),
 		Host: HostID(cfg.HostID), Settings: cfg.Settings, Timeout: cfg.Timeout, NoTimeout: true, Logger: cfg.Logger})
 	if err != nil {
 		return nil, errors.Join(err, closeAll(ts))

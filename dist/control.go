@@ -1,0 +1,38 @@
+package dist
+
+import (
+	"context"
+	"errors"
+
+	"github.com/goccl/goccl"
+	processgroup "github.com/goccl/goccl/process_group"
+	"github.com/goccl/goccl/process_group/backend/ccl"
+)
+
+// control returns the control plane of a group: its communicator's own, and for
+// all groups but the world the fate of the world besides.
+func (j *Job) control(b *ccl.Backend) processgroup.Control {
+	if j.world == nil {
+		return b.Control()
+	}
+	return &subject{b.Control(), j.world}
+}
+
+// subject ends a group when the world fails: a rank that fails the world may be
+// what another one waits for in a smaller group.
+type subject struct {
+	processgroup.Control
+	world *Group
+}
+
+var _ processgroup.Control = (*subject)(nil)
+
+// OnFailure implements processgroup.Control.
+func (s *subject) OnFailure(f func(error)) {
+	s.Control.OnFailure(f)
+	context.AfterFunc(s.world.Context(), func() {
+		if cause := context.Cause(s.world.Context()); !errors.Is(cause, goccl.ErrClosed) {
+			f(cause)
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package dist
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/comm"
+	"github.com/goccl/goccl/comm/bootstrap"
+	processgroup "github.com/goccl/goccl/process_group"
+	"github.com/goccl/goccl/process_group/backend/ccl"
+)
+
+// invitation is what the first rank of a group puts into the store.
+type invitation struct {
+	ID    comm.UniqueID `json:"id"`
+	Ranks []int         `json:"ranks"`
+}
+
+// draft is a group that is being made.
+type draft struct {
+	name  string
+	key   string // under which its ranks meet
+	ranks []int  // of the job
+	me    int    // index of this rank in ranks
+}
+
+// form makes the group of ranks, one of which is this one, and returns when all
+// of them have called it. key is equal on them and used once.
+func (j *Job) form(ctx context.Context, name, key string, ranks []int) (*Group, error) {
+	d := draft{name: name, key: key, ranks: ranks, me: slices.Index(ranks, j.Rank())}
+	ctx, cancel := context.WithTimeout(ctx, j.cfg.Timeout)
+	defer cancel()
+	var id comm.UniqueID
+	var err error
+	if len(ranks) > 1 {
+		if id, err = j.meet(ctx, d); err != nil {
+			return nil, err
+		}
+	}
+	b, err := ccl.New(ctx, id, j.backend(d))
+	if err != nil {
+		if len(ranks) > 1 {
+			j.excuse(id, d, err)
+		}
+		return nil, err
+	}
+	if d.me == 0 && len(ranks) > 1 {
+		// All have read it. What stays for a failed delete is an id nobody uses.
+		if _, err := j.store.Delete(ctx, key+"/id"); err != nil {
+			j.cfg.Logger.Info("unique id stays in the store", "group", name, "err", err)
+		}
+	}
+	g := processgroup.New(processgroup.Config{Job: j.cfg.Job, Name: name, Rank: d.me, Size: len(ranks), GlobalRanks: ranks, Backend: b,
+		Control: j.control(b), Timeout: j.cfg.Timeout, Logger: j.cfg.Logger, DumpDir: j.cfg.DumpDir})
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.groups = append(j.groups, g)
+	j.keys[g] = key
+	return g, nil
+}
+
+// backend is what the library's own backend needs for d.
+func (j *Job) backend(d draft) ccl.Config {
+	t, tr := j.cfg.Tuning, j.cfg.Transport
+	cfg := ccl.Config{Rank: d.me, Size: len(d.ranks), Name: d.name, Job: j.cfg.Job, Settings: t.settings(), HostID: tr.HostID,
+		NoShm: tr.NoShm, InProcess: j.local, Decorate: tr.Decorate, Timeout: j.cfg.Timeout, Logger: j.cfg.Logger,
+		Force: ccl.Force{Algorithm: t.Algorithm, Protocol: t.Protocol, MaxChannels: t.MaxChannels, ChunkBytes: t.ChunkBytes}}
+	if !t.Deterministic {
+		cfg.Tuner = t.Tuner
+	}
+	if !j.local {
+		cfg.Socket = j.sockets()
+	}
+	return cfg
+}
+
+// meet exchanges the unique id: the group's first rank makes it, the others wait
+// for it.
+func (j *Job) meet(ctx context.Context, d draft) (comm.UniqueID, error) {
+	if d.me == 0 {
+		return j.invite(ctx, d)
+	}
+	if _, err := j.store.Add(ctx, d.signature(d.me), 1); err != nil {
+		return comm.UniqueID{}, fmt.Errorf("goccl: rank %d: join group %q: %w", j.Rank(), d.name, err)
+	}
+	text, err := j.store.Get(ctx, d.key+"/id")
+	if err != nil {
+		return comm.UniqueID{}, j.uninvited(ctx, d, err)
+	}
+	var in invitation
+	if err := json.Unmarshal(text, &in); err != nil {
+		return comm.UniqueID{}, fmt.Errorf("goccl: rank %d: join group %q: %w: what rank %d left in the store is no invitation: %w", j.Rank(), d.name, goccl.ErrInvalid, d.ranks[0], err)
+	}
+	if !slices.Equal(in.Ranks, d.ranks) {
+		e := goccl.NewError("join", goccl.ErrMismatch)
+		e.Rank, e.Peer, e.Group = j.Rank(), d.ranks[0], d.name
+		e.Sentence = fmt.Sprintf("goccl: ranks disagree on who is in group %q: rank %d says %s, rank %d says %s; all ranks must make the same groups in the same order",
+			d.name, d.ranks[0], goccl.Ranks(in.Ranks), j.Rank(), goccl.Ranks(d.ranks))
+		j.excuse(in.ID, draft{name: d.name, ranks: in.Ranks, me: slices.Index(in.Ranks, j.Rank())}, e)
+		return comm.UniqueID{}, e
+	}
+	return in.ID, nil
+}
+
+func (d draft) signature(r int) string { return fmt.Sprintf("%s/in/%d", d.key, d.ranks[r]) }
+
+// invite opens the rendezvous and publishes it.
+func (j *Job) invite(ctx context.Context, d draft) (comm.UniqueID, error) {
+	root, err := j.open(ctx, bootstrap.RootOptions{Size: len(d.ranks), Job: j.cfg.Job, Linger: j.cfg.Timeout, Logger: j.cfg.Logger})
+	if err != nil {
+		return comm.UniqueID{}, fmt.Errorf("goccl: rank %d: open the rendezvous of group %q: %w", j.Rank(), d.name, err)
+	}
+	j.mu.Lock()
+	j.roots = append(j.roots, root)
+	j.mu.Unlock()
+	deadline, _ := ctx.Deadline()
+	j.serves.Go(func() {
+		joining, cancel := context.WithDeadline(context.Background(), deadline)
+		defer cancel()
+		if err := root.Serve(joining); err != nil {
+			j.cfg.Logger.Info("rendezvous ended", "group", d.name, "err", err)
+		}
+	})
+	text, err := json.Marshal(invitation{ID: root.ID(), Ranks: d.ranks})
+	if err == nil {
+		err = j.store.Set(ctx, d.key+"/id", text)
+	}
+	if err != nil {
+		return comm.UniqueID{}, fmt.Errorf("goccl: rank %d: publish the rendezvous of group %q: %w", j.Rank(), d.name, err)
+	}
+	return root.ID(), nil
+}
+
+// uninvited is the error of a rank that waited in vain for the group's first
+// rank. It names all that have not come.
+func (j *Job) uninvited(ctx context.Context, d draft, why error) error {
+	e := goccl.NewError("join", why)
+	e.Rank, e.Group, e.Missing = j.Rank(), d.name, []int{d.ranks[0]}
+	if errors.Is(why, goccl.ErrTimeout) {
+		e.Err = fmt.Errorf("%w after %v", goccl.ErrTimeout, j.cfg.Timeout)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	for r := 1; r < len(d.ranks); r++ {
+		if n, err := j.store.Add(ctx, d.signature(r), 0); err == nil && n == 0 {
+			e.Missing = append(e.Missing, d.ranks[r])
+		}
+	}
+	e.Hint = fmt.Sprintf("all ranks of the group must make it; see the log of rank %d", d.ranks[0])
+	return e
+}
+
+// excuse tells the ranks that are still joining why this one does not. A root that
+// has given up already needs no excuse, so nothing comes of an error here.
+func (j *Job) excuse(id comm.UniqueID, d draft, why error) {
+	if d.me < 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := bootstrap.FailJoin(ctx, id, bootstrap.Config{Rank: d.me, Size: len(d.ranks), Job: j.cfg.Job, Logger: j.cfg.Logger}, why.Error())
+	if err != nil {
+		j.cfg.Logger.Info("other ranks may not know why this one does not join", "group", d.name, "err", err)
+	}
+}
