@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 // outbox's), any may close.
 type link struct {
 	conn net.Conn
+	in   *bufio.Reader // many small frames for one system call
 	head [wire.HeaderSize]byte
 
 	mu   sync.Mutex
@@ -30,7 +32,9 @@ func newLink(c net.Conn) *link {
 	if t, ok := c.(*net.TCPConn); ok {
 		_ = t.SetKeepAliveConfig(keepAlive) // a connection without keep-alive still has heartbeats
 	}
-	return &link{conn: c}
+	l := &link{conn: c}
+	l.in = bufio.NewReaderSize(l, readAhead)
+	return l
 }
 
 // address names the other end: host:port, or "in process".
@@ -87,12 +91,16 @@ func (l *link) Read(b []byte) (int, error) {
 	return l.conn.Read(b)
 }
 
+// readAhead is the size of a connection's read buffer in bytes; larger frames pass
+// it by.
+const readAhead = 4 << 10
+
 // lump is how much is allocated ahead of the bytes that fill it.
 const lump = 1 << 20
 
 // readBody reads the next frame, whose body may have at most limit bytes.
 func (l *link) readBody(limit int) (wire.Kind, []byte, error) {
-	if _, err := io.ReadFull(l, l.head[:]); err != nil {
+	if _, err := io.ReadFull(l.in, l.head[:]); err != nil {
 		return 0, nil, err
 	}
 	h, err := wire.ParseHeader(l.head[:], limit)
@@ -101,11 +109,11 @@ func (l *link) readBody(limit int) (wire.Kind, []byte, error) {
 	}
 	if h.Size <= lump {
 		body := make([]byte, h.Size)
-		_, err = io.ReadFull(l, body)
+		_, err = io.ReadFull(l.in, body)
 		return h.Kind, body, midFrame(err)
 	}
 	var buf bytes.Buffer
-	_, err = io.CopyN(&buf, l, int64(h.Size))
+	_, err = io.CopyN(&buf, l.in, int64(h.Size))
 	return h.Kind, buf.Bytes(), midFrame(err)
 }
 

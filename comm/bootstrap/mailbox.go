@@ -44,8 +44,8 @@ func (s *Session) Send(ctx context.Context, peer int, tag uint64, data []byte) e
 	}
 	s.mu.Lock()
 	err := s.end
-	if err == nil {
-		err = s.gone[peer]
+	if ev, gone := s.gone[peer]; err == nil && gone {
+		err = s.goneError(ev)
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -111,8 +111,8 @@ func (s *Session) ask(key boxKey) ([]byte, chan message, error) {
 	if s.end != nil {
 		return nil, nil, s.end
 	}
-	if err := s.gone[key.peer]; err != nil {
-		return nil, nil, err
+	if ev, gone := s.gone[key.peer]; gone {
+		return nil, nil, s.goneError(ev)
 	}
 	if b == nil {
 		b = &box{}
@@ -152,13 +152,13 @@ func (s *Session) deliverMessage(m wire.Relay) error {
 }
 
 // failBoxes ends the receivers of the boxes that match. mu is held.
-func (s *Session) failBoxes(match func(boxKey) bool, err error) {
+func (s *Session) failBoxes(match func(boxKey) bool, why func() error) {
 	for key, b := range s.boxes {
 		if !match(key) {
 			continue
 		}
 		for _, w := range b.waiters {
-			w <- message{err: err}
+			w <- message{err: why()}
 		}
 		b.waiters = nil
 		s.tidy(key, b)

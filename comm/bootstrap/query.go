@@ -68,7 +68,9 @@ func (s *Session) settleQueries() {
 		}
 		waiting := false
 		for r := range s.cfg.Size {
-			if _, ok := q.answers[r]; !ok && s.gone[r] == nil && s.end == nil {
+			_, answered := q.answers[r]
+			_, gone := s.gone[r]
+			if !answered && !gone && s.end == nil {
 				waiting = true
 				break
 			}

@@ -73,14 +73,15 @@ func (s *Session) onEvent(m wire.Event) {
 		return
 	}
 	p := s.peers[m.Rank]
-	err := s.goneError(m, p)
 	s.mu.Lock()
-	known := s.gone[m.Rank] != nil
+	_, known := s.gone[m.Rank]
 	if !known {
-		s.gone[m.Rank] = err
+		s.gone[m.Rank] = m
 	}
+	// The end of the root is news even after rank 0's own departure, but once.
+	rootEnds := m.What == wire.EventLost && m.Rank == 0 && !s.rootGone
+	s.rootGone = s.rootGone || rootEnds
 	s.mu.Unlock()
-	rootEnds := m.What == wire.EventLost && m.Rank == 0 // may follow rank 0's own departure
 	if known && !rootEnds {
 		return
 	}
@@ -89,11 +90,14 @@ func (s *Session) onEvent(m wire.Event) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failBoxes(func(k boxKey) bool { return k.peer == m.Rank }, err)
+	s.failBoxes(func(k boxKey) bool { return k.peer == m.Rank }, func() error { return s.goneError(m) })
 	s.settleQueries()
 }
 
-func (s *Session) goneError(m wire.Event, p Peer) error {
+// goneError says why nothing can be expected of a rank. It is made only when
+// somebody waits for that rank: at the end of a world n ranks hear of n departures.
+func (s *Session) goneError(m wire.Event) error {
+	p := s.peers[m.Rank]
 	kind, what := goccl.ErrPeerLost, "was lost"
 	switch m.What {
 	case wire.EventFailed:
@@ -121,5 +125,5 @@ func (s *Session) rootLost(why string) {
 	}
 	m := wire.Event{What: wire.EventLost, Rank: 0, Text: fmt.Sprintf("connection to the root at %s: %s", s.link.address(), why)}
 	s.onEvent(m)
-	s.finish(s.goneError(m, s.peers[0]))
+	s.finish(s.goneError(m))
 }

@@ -42,6 +42,7 @@ type Root struct {
 	id       UniqueID
 	listener net.Listener // nil for a world of one
 	log      *slog.Logger
+	queue    int // bytes that may wait for one rank
 
 	started atomic.Bool
 	stop    chan struct{} // closed by Close
@@ -121,7 +122,7 @@ func newRoot(opt RootOptions, local bool) (*Root, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Root{opt: opt, id: id, listener: opt.Listener, log: log, stop: make(chan struct{}), ended: make(chan struct{})}, nil
+	return &Root{opt: opt, id: id, listener: opt.Listener, log: log, queue: outboxLimit, stop: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
 // ID returns the unique id to hand to every rank.

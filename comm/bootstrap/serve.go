@@ -140,7 +140,7 @@ func (s *server) perform(timer *time.Timer) {
 				case e.hangup:
 					p.out.finish()
 				case !p.out.push(frame):
-					s.hub.drop(c, fmt.Sprintf("it does not read: %d MiB wait for it", outboxLimit>>20))
+					s.hub.drop(c, fmt.Sprintf("it does not read: %d MiB wait for it", s.root.queue>>20))
 				}
 			}
 			if e.timer > 0 {
@@ -191,7 +191,7 @@ func (s *server) serve(conn int, l *link) {
 	beat := s.root.heartbeat(l)
 	l.setIdle(lossAfter * beat)
 	accept := wire.Accept{MAC: signAccept(s.root.id.secret(), banner, hello), HeartbeatMillis: uint32(beat.Milliseconds())}
-	p := &port{link: l, out: newOutbox(l, outboxLimit)}
+	p := &port{link: l, out: newOutbox(l, s.root.queue)}
 	if !s.post(arrival{conn: conn, port: p, hello: &hello, accept: accept, beat: beat}) {
 		return
 	}

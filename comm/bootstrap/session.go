@@ -23,16 +23,17 @@ type Session struct {
 	beat  time.Duration
 	peers []Peer
 
-	mu      sync.Mutex
-	seq     uint64                  // collectives entered
-	gathers map[uint64]chan verdict // waiting for the hub
-	boxes   map[boxKey]*box         // relayed messages
-	unread  int                     // bytes in boxes
-	queries map[uint64]*query       // by token
-	token   uint64                  // last query
-	gone    map[int]error           // why a rank cannot be waited for
-	end     error                   // why the session is over
-	bye     bool                    // Close was called
+	mu       sync.Mutex
+	seq      uint64                  // collectives entered
+	gathers  map[uint64]chan verdict // waiting for the hub
+	boxes    map[boxKey]*box         // relayed messages
+	unread   int                     // bytes in boxes
+	queries  map[uint64]*query       // by token
+	token    uint64                  // last query
+	gone     map[int]wire.Event      // why a rank cannot be waited for
+	rootGone bool                    // its end has been reported
+	end      error                   // why the session is over
+	bye      bool                    // Close was called
 
 	asked  chan wire.Query // for the goroutine that calls Status
 	ended  chan struct{}   // closed with end
@@ -43,7 +44,7 @@ type Session struct {
 
 func newSession(cfg Config, l *link, accept wire.Accept) *Session {
 	s := &Session{cfg: cfg, link: l, gathers: map[uint64]chan verdict{}, boxes: map[boxKey]*box{}, queries: map[uint64]*query{},
-		gone: map[int]error{}, asked: make(chan wire.Query, 64), ended: make(chan struct{})}
+		gone: map[int]wire.Event{}, asked: make(chan wire.Query, 64), ended: make(chan struct{})}
 	if l != nil {
 		s.beat = time.Duration(accept.HeartbeatMillis) * time.Millisecond
 		l.setIdle(lossAfter * s.beat)
@@ -191,7 +192,7 @@ func (s *Session) finish(err error) {
 		ch <- verdict{err: err}
 	}
 	clear(s.gathers)
-	s.failBoxes(func(boxKey) bool { return true }, err)
+	s.failBoxes(func(boxKey) bool { return true }, func() error { return err })
 	s.settleQueries()
 	close(s.ended)
 }
