@@ -19,28 +19,38 @@ import (
 const watchdog = 60 * time.Second
 
 // runRanks runs fn for each rank of a new group of n, on goroutines, and returns
-// their errors by rank.
+// their errors by rank. The group moves data by the plainest engine that is right.
 func runRanks(t *testing.T, n int, cfg processgroup.Config, fn func(ctx context.Context, g *processgroup.Group) error) []error {
 	t.Helper()
+	return runGroups(t, fake.Groups(n, cfg), fn)
+}
+
+func runGroups(t *testing.T, groups []*processgroup.Group, fn func(ctx context.Context, g *processgroup.Group) error) []error {
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
 	defer cancel()
-	errs := make([]error, n)
-	groups := fake.Groups(n, cfg)
+	errs := make([]error, len(groups))
 	var wg sync.WaitGroup
 	for r, g := range groups {
 		wg.Go(func() { errs[r] = fn(ctx, g) })
 	}
 	wg.Wait()
 	for _, g := range groups {
-		_ = g.Close() // a group that failed says so again
+		wg.Go(func() { _ = g.Close() }) // a group that failed says so again
 	}
+	wg.Wait()
 	return errs
 }
 
 // onRanks is runRanks for what must succeed on all.
 func onRanks(t *testing.T, n int, fn func(ctx context.Context, g *processgroup.Group) error) {
 	t.Helper()
-	for r, err := range runRanks(t, n, processgroup.Config{}, fn) {
+	runOn(t, fake.Groups(n, processgroup.Config{}), fn)
+}
+
+// runOn runs fn, which must succeed, on the ranks of given groups and closes them.
+func runOn(t *testing.T, groups []*processgroup.Group, fn func(ctx context.Context, g *processgroup.Group) error) {
+	t.Helper()
+	for r, err := range runGroups(t, groups, fn) {
 		require.NoError(t, err, "rank %d", r)
 	}
 }

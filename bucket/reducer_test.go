@@ -379,3 +379,35 @@ func TestStatsAndExposed(t *testing.T) {
 	require.Equal(t, 2*ms, Exposed([]time.Duration{3 * ms, 3 * ms}, []time.Duration{2 * ms, 0}))
 	require.Zero(t, Exposed(nil, nil))
 }
+
+// Empty tensors and models without a gradient are no special case for the caller.
+func TestNothingToReduce(t *testing.T) {
+	for _, sizes := range [][]int{{}, {0}, {0, 5, 0}} {
+		for _, frozen := range []bool{false, true} {
+			onRanks(t, 2, func(ctx context.Context, g *processgroup.Group) error {
+				m := newNet(sizes, g.Rank())
+				ps := m.params(true)
+				for i := range ps {
+					ps[i].Frozen = frozen
+				}
+				cfg := small
+				cfg.Uneven, cfg.FindUnused = true, true
+				r, err := New(ctx, g, ps, cfg)
+				if err != nil {
+					return err
+				}
+				for step := range 2 {
+					if !frozen {
+						err = errors.Join(backward(r, m, g.Rank(), step, reversed(len(sizes))), r.Finish(ctx), checkAverages(r, m, 2, step))
+					} else {
+						err = r.Finish(ctx)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return errors.Join(r.Join(ctx, nil), r.Close())
+			})
+		}
+	}
+}
