@@ -81,10 +81,14 @@ type RecvSide interface {
 // SendSide is the sending side of a connection.
 type SendSide interface {
 	FIFO() *Send
-	// Err reports that the connection broke, nil while it works. Never blocks.
+	// Err reports that the connection has ended, nil while it works. Never blocks,
+	// from any goroutine.
 	Err() error
 	// Flush blocks until all that was posted has left this process or ctx ends.
+	// Nothing may be posted meanwhile.
 	Flush(ctx context.Context) error
+	// Close lets what was posted leave, in bounded time, and then tells the
+	// receiver. The FIFO must not be used any more. Idempotent.
 	Close() error
 }
 
