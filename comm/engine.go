@@ -109,7 +109,7 @@ func (c *Communicator) admit(t *Task) error {
 	if err := c.prepareTask(t); err != nil {
 		return err
 	}
-	t.err, t.Begun, t.Ended, t.broken = nil, 0, 0, false
+	t.err, t.broken = nil, false
 	t.Algo, t.Proto = t.part.key.Algo, t.part.key.Proto
 	t.state.Store(queued)
 	c.calls.add(t)
@@ -211,7 +211,24 @@ func (c *Communicator) drive(ctx context.Context, t *Task, runner bool) error {
 			}
 			c.watchHead(head)
 		}
-		c.waiter.Word = head.word()
+		c.await(head)
+	}
+}
+
+// hotPolls is how often a blocked operation is looked at before anything else is:
+// about the time in which a peer that is on its way arrives.
+const hotPolls = 32
+
+// await passes a wait for the operation at the head: turn by turn, and at first
+// looking at nothing but what the operation waits for.
+func (c *Communicator) await(head *Task) {
+	c.waiter.Word = head.word()
+	c.waiter.Turn()
+	r := head.part.run
+	if r == nil || c.turns > 0 {
+		return
+	}
+	for i := 1; i < hotPolls && !r.Unblocked(); i++ {
 		c.waiter.Turn()
 	}
 }
@@ -243,7 +260,7 @@ func (c *Communicator) advance() (head *Task, moved bool) {
 
 // complete takes t off the head of the queue. Called with the token held.
 func (c *Communicator) complete(t *Task, err error) {
-	t.err, t.Ended = err, now()
+	t.err = err
 	t.Src.Owner, t.Dst.Owner = nil, nil // the buffers are the user's again
 	clear(t.Batch)
 	c.mu.Lock()

@@ -3,14 +3,11 @@ package comm
 import (
 	"fmt"
 	"runtime"
-	"time"
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm/exec"
 	"github.com/goccl/goccl/internal/simd"
 )
-
-func now() int64 { return time.Now().UnixNano() }
 
 func yield() { runtime.Gosched() }
 
@@ -163,7 +160,6 @@ func (c *Communicator) prepareSelf(t *Task, i int, p *part) error {
 // step runs t as far as it goes. Called with the token held.
 func (c *Communicator) step(t *Task) (ended, moved bool, err error) {
 	if t.state.Load() == queued {
-		t.Begun = now()
 		t.state.Store(running)
 	}
 	if t.Coll != 0 {

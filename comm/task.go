@@ -38,8 +38,6 @@ type Task struct {
 	Call
 	Algo   goccl.Algorithm // what was chosen; set when the operation begins
 	Proto  goccl.Protocol
-	Begun  int64 // Unix nanoseconds; 0 until then
-	Ended  int64
 	state  atomic.Uint32
 	gen    atomic.Uint32
 	err    error

@@ -51,7 +51,7 @@ func (c *Communicator) watchHead(t *Task) {
 		return
 	}
 	blocked := at.Sub(w.since)
-	if !c.noTimeout && at.UnixNano()-t.Begun > int64(c.timeout) {
+	if !c.noTimeout && blocked > c.timeout {
 		t.broken = true
 		q := c.question(t)
 		c.spawn(func() { c.expire(q) })

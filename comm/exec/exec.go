@@ -63,12 +63,13 @@ type Bound struct {
 	// lastPost is the last instruction that sends anything, in a Program that
 	// does not loop.
 	lastPost int
+	fused    bool // run by stepFused
 }
 
 // Bind connects what p needs. It may wait for peers, as Links does.
 func Bind(p *plan.Program, links Links) (*Bound, error) {
 	b := &Bound{Prog: p, sends: make([]*transport.Send, len(p.Conns)), recvs: make([]*transport.Recv, len(p.Conns)),
-		scratch: p.UsesScratch(), window: p.Key.Window == plan.WindowBoth, loops: p.Loops(), lastPost: lastPost(p)}
+		scratch: p.UsesScratch(), window: p.Key.Window == plan.WindowBoth, loops: p.Loops(), lastPost: lastPost(p), fused: fusable(p)}
 	// All sending ends before the first receiving one: a receiving end waits until
 	// its sender has connected, and the senders must not wait in a circle.
 	for _, sends := range []bool{true, false} {

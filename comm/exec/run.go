@@ -50,6 +50,9 @@ type Run struct {
 	srcs  []uintptr      // sources of the current block
 	word  *atomic.Uint64 // rung when what a lane was last blocked on may have changed
 	err   error
+
+	pushed bool // fused form: this rank's input is on its way
+	next   int  // fused form: the first rank whose input has not been seen
 }
 
 // Begin starts b on a. It does not move anything yet.
@@ -59,6 +62,10 @@ func (r *Run) Begin(x *Exec, b *Bound, a Args) error {
 		return fmt.Errorf("%w: %v serves one chunk; %d bytes given", goccl.ErrInvalid, p.Key, a.Unit)
 	}
 	r.x, r.b, r.args, r.err = x, b, a, nil
+	if b.fused {
+		r.pushed, r.next = false, 0
+		return nil
+	}
 	r.lanes, r.open = r.lanes[:0], r.open[:0]
 	for ch := range p.Rows {
 		for i := range p.Lanes {
@@ -84,6 +91,9 @@ func (r *Run) Begin(x *Exec, b *Bound, a Args) error {
 // Step runs every lane until it blocks and reports whether the operation has
 // finished and whether anything moved. After an error nothing moves any more.
 func (r *Run) Step() (finished, moved bool, err error) {
+	if r.b.fused {
+		return r.stepFused()
+	}
 	for i := range r.lanes {
 		if !r.open[i] {
 			continue
@@ -124,6 +134,9 @@ func (r *Run) Word() *atomic.Uint64 { return r.word }
 // Posted reports whether all that this rank has to send is on its way: what is
 // left waits for peers and keeps none of them waiting.
 func (r *Run) Posted() bool {
+	if r.b.fused {
+		return r.pushed
+	}
 	if r.b.loops {
 		return false
 	}
@@ -137,6 +150,9 @@ func (r *Run) Posted() bool {
 
 // Waits describes what the first open lane is blocked on, for messages.
 func (r *Run) Waits() string {
+	if r.b.fused {
+		return fmt.Sprintf("the input of rank %d", r.next)
+	}
 	for i := range r.lanes {
 		if r.open[i] {
 			l := &r.lanes[i]

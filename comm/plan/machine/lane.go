@@ -27,6 +27,7 @@ type Lane struct {
 	repPC  int
 	slice  int
 	move   Move
+	armed  bool // move is worked out and waits to be done
 }
 
 // Move is one slice of a MOVE, with everything resolved but the places: ask
@@ -70,6 +71,9 @@ func (l *Lane) Iteration() int64 { return l.k }
 
 // PC returns the index of the current instruction in Prog.Code.
 func (l *Lane) PC() int { return l.pc }
+
+// Value returns expression e at the current inner counter.
+func (l *Lane) Value(e uint16) int { return l.Prog.Eval(e, l.Channel, l.j) }
 
 // Ref returns where operand o is for the current slice.
 func (l *Lane) Ref(o *plan.Operand) Ref {

@@ -70,21 +70,29 @@ func Step(d Domain, l *Lane) Status {
 
 // stepMove moves one slice, and goes on to the next instruction after the last.
 func stepMove(d Domain, l *Lane, in *plan.Instr) Status {
-	g := &l.Prog.Geom
-	off, n := g.Slice(l.length(in.Chunk), l.slice)
+	if !l.armed {
+		l.arm(in)
+	}
+	if !d.Move(l, &l.move) {
+		return Blocked
+	}
+	l.armed = false
+	if l.slice++; l.slice == l.Prog.Geom.Slices {
+		l.slice = 0
+		l.pc++
+	}
+	return Progressed
+}
+
+// arm works out the current slice of in, once however often it is tried.
+func (l *Lane) arm(in *plan.Instr) {
+	off, n := l.Prog.Geom.Slice(l.length(in.Chunk), l.slice)
 	l.move = Move{
 		Srcs:  l.Prog.Opnds[in.Src : int(in.Src)+int(in.NSrc)],
 		Dsts:  l.Prog.Opnds[in.Dst : int(in.Dst)+int(in.NDst)],
 		Flags: in.Flags, Bytes: int(n), off: off,
 	}
-	if !d.Move(l, &l.move) {
-		return Blocked
-	}
-	if l.slice++; l.slice == g.Slices {
-		l.slice = 0
-		l.pc++
-	}
-	return Progressed
+	l.armed = true
 }
 
 // stepEnd goes back to the start of the innermost loop, or past its end.
