@@ -62,7 +62,7 @@ func (b *builder) last(chunk uint16, s from, d to) { b.emit(chunk, s, d, plan.Po
 func (b *builder) emit(chunk uint16, s from, d to, flags uint8) {
 	if b.p.Key.Coll.Reduces() {
 		for _, o := range s {
-			if o.Kind == plan.In || o.Kind == plan.PeerIn {
+			if o.Kind == plan.In {
 				flags |= plan.Pre
 			}
 		}
