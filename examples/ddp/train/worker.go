@@ -29,12 +29,16 @@ func NewWorker(cfg Config, set *mnist.Set, rank, size int) (*Worker, error) {
 	if err := cfg.check(set.Len(), rank, size); err != nil {
 		return nil, err
 	}
+	return newWorker(cfg, set, NewScaler(set), rank, size)
+}
+
+func newWorker(cfg Config, set *mnist.Set, scaler *Scaler, rank, size int) (*Worker, error) {
 	m, err := model.New(Sizes(), cfg.Batch/size, cfg.Seed)
 	if err != nil {
 		return nil, err
 	}
 	return &Worker{
-		cfg: cfg, set: set, scaler: NewScaler(set), shard: Strided(rank, size), model: m,
+		cfg: cfg, set: set, scaler: scaler, shard: Strided(rank, size), model: m,
 		sgd:    NewSGD(m.Params(), momentum),
 		rate:   Schedule{Peak: cfg.LR, Warmup: warmupSteps, Steps: cfg.Epochs * cfg.StepsPerEpoch(set.Len())},
 		labels: make([]uint8, cfg.Batch/size),
