@@ -7,8 +7,8 @@ import (
 
 	"github.com/goccl/goccl/bucket"
 	"github.com/goccl/goccl/device"
+	"github.com/goccl/goccl/dist"
 	"github.com/goccl/goccl/process_group"
-	"github.com/goccl/goccl/process_group/backend/fake"
 )
 
 // train is one rank's part of a job: a step of data-parallel training.
@@ -34,12 +34,18 @@ func train(ctx context.Context, g *processgroup.Group) ([]float32, error) {
 }
 
 func Example() {
+	ctx := context.Background()
+	jobs, err := dist.InitLocal(ctx, 3, dist.Config{}) // 3 ranks as goroutines
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	var wg sync.WaitGroup
-	results := make([][]float32, 3)
-	for rank, g := range fake.Groups(3, processgroup.Config{}) {
+	results := make([][]float32, len(jobs))
+	for rank, job := range jobs {
 		wg.Go(func() {
-			defer g.Close()
-			grad, err := train(context.Background(), g)
+			defer job.Close()
+			grad, err := train(ctx, job.World())
 			if err != nil {
 				fmt.Println(err)
 			}

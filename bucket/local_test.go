@@ -10,54 +10,43 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/comm"
+	"github.com/goccl/goccl/dist"
 	"github.com/goccl/goccl/process_group"
-	"github.com/goccl/goccl/process_group/backend/ccl"
 )
 
-// cclGroups connects n ranks of this process by the library's own engine.
-func cclGroups(t *testing.T, n int) []*processgroup.Group {
+// jobs makes a job of n ranks in this process and returns the world group of
+// each. The jobs are closed when the test ends.
+func jobs(t *testing.T, n int) []*processgroup.Group {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
-	root, err := comm.ListenLocal(comm.RootOptions{Size: n})
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
+	defer cancel()
+	js, err := dist.InitLocal(ctx, n, dist.Config{Timeout: watchdog})
 	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- root.Serve(ctx) }()
 	t.Cleanup(func() {
-		_ = root.Close()
-		<-served
-		cancel()
+		var wg sync.WaitGroup
+		for _, j := range js {
+			wg.Go(func() { _ = j.Close() }) // a job that failed says so again
+		}
+		wg.Wait()
 	})
-	groups, errs := make([]*processgroup.Group, n), make([]error, n)
-	var wg sync.WaitGroup
-	for r := range n {
-		wg.Go(func() {
-			b, err := ccl.New(ctx, root.ID(), ccl.Config{Rank: r, Size: n, Name: t.Name(), Timeout: watchdog})
-			if err != nil {
-				errs[r] = err
-				return
-			}
-			groups[r] = processgroup.New(processgroup.Config{Name: "world", Rank: r, Size: n, Backend: b, Control: b.Control(), Timeout: watchdog})
-		})
-	}
-	wg.Wait()
-	for r, err := range errs {
-		require.NoError(t, err, "rank %d", r)
+	groups := make([]*processgroup.Group, n)
+	for r, j := range js {
+		groups[r] = j.World()
 	}
 	return groups
 }
 
-// On the engine, where sums are made in pieces by several ranks: averages are
+// In a job, where sums are made in pieces by several ranks: averages are
 // right before and after the rebuild, every rank ends with the same bits, and
 // overlap does not change them.
-func TestOnTheEngine(t *testing.T) {
+func TestInALocalJob(t *testing.T) {
 	const n = 4
 	sizes := []int{3000, 7, 1280, 1, 333, 25600, 16, 99, 10}
 	cfg := Config{FirstBytes: 400, Bytes: 8000}
 	for _, views := range []bool{true, false} {
 		t.Run(fmt.Sprintf("views=%v", views), func(t *testing.T) {
 			bits := make([][][]float32, n) // of the last step, by rank
-			runOn(t, cclGroups(t, n), func(ctx context.Context, g *processgroup.Group) error {
+			runOn(t, jobs(t, n), func(ctx context.Context, g *processgroup.Group) error {
 				m := newNet(sizes, g.Rank())
 				r, err := New(ctx, g, m.params(views), cfg)
 				if err != nil {
