@@ -48,6 +48,11 @@ type Config struct {
 	// Tuning fixes what would otherwise be chosen for each operation.
 	Tuning Tuning
 
+	// Wrap, when not nil, stands between every group and its backend, for tests and
+	// instruments. It is called once for each group, with the group's name and this
+	// rank in it.
+	Wrap func(group string, rank int, b processgroup.Backend) processgroup.Backend
+
 	// Timeout bounds joining, and how long an operation may be blocked before its
 	// group aborts and names the ranks that are missing; 0: 10 minutes.
 	Timeout time.Duration

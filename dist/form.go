@@ -55,7 +55,11 @@ func (j *Job) form(ctx context.Context, name, key string, ranks []int) (*Group, 
 			j.cfg.Logger.Info("unique id stays in the store", "group", name, "err", err)
 		}
 	}
-	g := processgroup.New(processgroup.Config{Job: j.cfg.Job, Name: name, Rank: d.me, Size: len(ranks), GlobalRanks: ranks, Backend: b,
+	var used processgroup.Backend = b
+	if j.cfg.Wrap != nil {
+		used = j.cfg.Wrap(name, d.me, b)
+	}
+	g := processgroup.New(processgroup.Config{Job: j.cfg.Job, Name: name, Rank: d.me, Size: len(ranks), GlobalRanks: ranks, Backend: used,
 		Control: j.control(b), Timeout: j.cfg.Timeout, Logger: j.cfg.Logger, DumpDir: j.cfg.DumpDir})
 	j.mu.Lock()
 	defer j.mu.Unlock()

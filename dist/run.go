@@ -28,7 +28,7 @@ func Run(ctx context.Context, cfg Config, fn func(ctx context.Context, g *Group)
 		if err != nil {
 			return err
 		}
-		return j.run(ctx, fn)
+		return j.Run(ctx, fn)
 	}
 	jobs, err := InitLocal(ctx, cfg.Local, cfg)
 	if err != nil {
@@ -37,7 +37,7 @@ func Run(ctx context.Context, cfg Config, fn func(ctx context.Context, g *Group)
 	errs := make([]error, len(jobs))
 	var wg sync.WaitGroup
 	for r, j := range jobs {
-		wg.Go(func() { errs[r] = j.run(ctx, fn) })
+		wg.Go(func() { errs[r] = j.Run(ctx, fn) })
 	}
 	wg.Wait()
 	return guilty(errs)
@@ -67,8 +67,9 @@ func JobOf(ctx context.Context) (*Job, bool) {
 	return j, ok
 }
 
-// run calls fn on this rank and ends the job.
-func (j *Job) run(parent context.Context, fn func(ctx context.Context, g *Group) error) error {
+// Run is what the function Run does once the job is joined: it calls fn on this
+// rank, tells the others of its failure and leaves the job, which it closes.
+func (j *Job) Run(parent context.Context, fn func(ctx context.Context, g *Group) error) error {
 	g := j.world
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, jobKey{}, j))
 	stop := context.AfterFunc(g.Context(), func() { cancel(context.Cause(g.Context())) })
