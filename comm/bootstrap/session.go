@@ -137,6 +137,10 @@ func (s *Session) Fail(text string) {
 	s.onEvent(wire.Event{What: wire.EventFailed, Rank: 0, Text: text})
 }
 
+// goodbyeTime bounds the wait for the root to answer a goodbye. It is generous: a
+// root that serves hundreds of departures at once is slow, not dead.
+const goodbyeTime = 5 * time.Second
+
 // Close says goodbye and ends the session: the others see Event{Left}. What was
 // queued is sent first. Operations still waiting end with goccl.ErrClosed. It is
 // idempotent, and bounded to a few seconds even when the root does not answer.
@@ -155,7 +159,7 @@ func (s *Session) close() {
 	}
 	s.out.push(wire.Append(nil, wire.Bye{}))
 	// The root answers a goodbye by hanging up, which ends the reader.
-	timer := time.NewTimer(flushTime)
+	timer := time.NewTimer(goodbyeTime)
 	defer timer.Stop()
 	select {
 	case <-s.ended:
