@@ -74,6 +74,15 @@ func (g *Group) refuse(coll goccl.Collective, s *settings, err error) Work {
 	return c.reject(op, err)
 }
 
+// Refuse answers a call that a skin of Group cannot turn into one of its methods,
+// such as a tensor that is no contiguous memory: the Work holds err, the call
+// takes its place in the order, and all ranks fail with the same sentence, as for
+// any wrong call.
+func (g *Group) Refuse(coll goccl.Collective, err error, o ...Option) Work {
+	s := g.settings(o)
+	return g.refuse(coll, &s, err)
+}
+
 // reject is refuse for a call that has its Op. It releases core.mu.
 func (c *core) reject(op *Op, err error) Work {
 	if c.open != nil {

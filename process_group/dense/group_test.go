@@ -1,0 +1,172 @@
+package dense_test
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gorgonia.org/tensor"
+
+	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/device"
+	processgroup "github.com/goccl/goccl/process_group"
+	"github.com/goccl/goccl/process_group/backend/fake"
+	"github.com/goccl/goccl/process_group/dense"
+)
+
+// TestEveryMethod calls each with tensors on two ranks; what the collectives do is
+// held by pgtest, so it is the passing on that is looked at here.
+func TestEveryMethod(t *testing.T) {
+	gs := fake.Groups(2, processgroup.Config{})
+	defer closeAll(t, gs)
+	vec := func(v ...float32) *tensor.Dense { return on(v, len(v)) }
+	got := make([][]any, 2)
+	var wg sync.WaitGroup
+	errs := make([]error, 2)
+	for r, plain := range gs {
+		wg.Go(func() {
+			g := dense.Wrap(plain).On(nil)
+			x, y := float32(r+1), float32(10*(r+1))
+			var ws []processgroup.Work
+			ran := func(w processgroup.Work, ts ...*tensor.Dense) {
+				ws = append(ws, w)
+				for _, d := range ts {
+					got[r] = append(got[r], d.Data())
+				}
+			}
+			a := vec(x, y)
+			ran(g.AllReduce(a, goccl.Sum), a)
+			b := vec(0, 0)
+			ran(g.AllReduceInto(b, vec(x, y), goccl.Max), b)
+			c := vec(x, y)
+			ran(g.Reduce(c, goccl.Sum, 0), c)
+			d := vec(x, y)
+			ran(g.Broadcast(d, 1), d)
+			list := []*tensor.Dense{vec(0), vec(0)}
+			ran(g.AllGather(list, vec(x)), list...)
+			e := vec(0, 0)
+			ran(g.AllGatherInto(e, vec(x)), e)
+			f := vec(0)
+			ran(g.ReduceScatter(f, vec(x, y), goccl.Sum), f)
+			h := vec(0, 0)
+			ran(g.AllToAll(h, vec(x, y)), h)
+			i := vec(0, 0)
+			ran(g.AllToAllV(i, vec(x, y), []int{1, 1}, []int{1, 1}), i)
+			var all, parts []*tensor.Dense
+			if r == 0 {
+				all, parts = []*tensor.Dense{vec(0), vec(0)}, []*tensor.Dense{vec(7), vec(8)}
+			}
+			ran(g.Gather(all, vec(x), 0), all...)
+			j := vec(0)
+			ran(g.Scatter(j, parts, 0), j)
+			k := vec(x)
+			if r == 0 {
+				ran(g.Send(k, 1), k)
+			} else {
+				ran(g.Recv(k, 0), k)
+			}
+			l := vec(0)
+			ran(g.BatchSendRecv([]dense.P2P{{T: vec(y), Peer: 1 - r}, {T: l, Peer: 1 - r, Recv: true}}), l)
+			errs[r] = processgroup.WaitAll(t.Context(), ws...)
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errs[0])
+	require.NoError(t, errs[1])
+	want := [][]string{
+		{"3 30", "2 20", "3 30", "2 20", "1", "2", "1 2", "3", "1 2", "1 2", "1", "2", "7", "1", "20"},
+		{"3 30", "2 20", "2 20", "2 20", "1", "2", "1 2", "30", "10 20", "10 20", "8", "1", "10"},
+	}
+	for r := range want {
+		var text []string
+		for _, s := range got[r] {
+			text = append(text, fmt.Sprint(s))
+		}
+		for i := range want[r] {
+			want[r][i] = "[" + want[r][i] + "]"
+		}
+		require.Equal(t, want[r], text, "rank %d", r)
+	}
+}
+
+// TestRefusalsOfEveryMethod holds that no method lets a bad tensor through.
+func TestRefusalsOfEveryMethod(t *testing.T) {
+	bad, good := transposed(t, on(count(4, 1), 2, 2)), on(count(4, 1), 2, 2)
+	list := []*tensor.Dense{good, bad}
+	calls := map[string]func(g dense.Group) processgroup.Work{
+		"allreduce":      func(g dense.Group) processgroup.Work { return g.AllReduceInto(good, bad, goccl.Sum) },
+		"allreduce into": func(g dense.Group) processgroup.Work { return g.AllReduceInto(bad, good, goccl.Sum) },
+		"reduce":         func(g dense.Group) processgroup.Work { return g.Reduce(bad, goccl.Sum, 0) },
+		"broadcast":      func(g dense.Group) processgroup.Work { return g.Broadcast(bad, 0) },
+		"allgather":      func(g dense.Group) processgroup.Work { return g.AllGather(list, good) },
+		"allgatherinto":  func(g dense.Group) processgroup.Work { return g.AllGatherInto(bad, good) },
+		"reducescatter":  func(g dense.Group) processgroup.Work { return g.ReduceScatter(bad, good, goccl.Sum) },
+		"alltoall":       func(g dense.Group) processgroup.Work { return g.AllToAll(bad, good) },
+		"alltoallv":      func(g dense.Group) processgroup.Work { return g.AllToAllV(bad, good, nil, nil) },
+		"gather":         func(g dense.Group) processgroup.Work { return g.Gather(list, good, 0) },
+		"scatter":        func(g dense.Group) processgroup.Work { return g.Scatter(bad, list, 0) },
+		"send":           func(g dense.Group) processgroup.Work { return g.Send(bad, 1) },
+		"recv":           func(g dense.Group) processgroup.Work { return g.Recv(bad, 1) },
+		"batch":          func(g dense.Group) processgroup.Work { return g.BatchSendRecv([]dense.P2P{{T: bad, Peer: 1}}) },
+	}
+	for name, call := range calls {
+		b := fake.Immediate()
+		g := dense.Wrap(processgroup.New(processgroup.Config{Name: "g", Size: 2, Backend: b}))
+		require.ErrorIs(t, call(g).Wait(t.Context()), dense.ErrStrided, name)
+		require.Zero(t, b.Started(), name)
+		require.NoError(t, g.Close())
+	}
+}
+
+// TestMemoryOutlivesTheHeader gives a tensor back to gorgonia's pool, and drops
+// it, while its operation is under way.
+func TestMemoryOutlivesTheHeader(t *testing.T) {
+	gs := fake.Groups(2, processgroup.Config{})
+	defer closeAll(t, gs)
+	func() {
+		d := on(count(50_000, 1), 50_000)
+		dense.Wrap(gs[0]).Broadcast(d, 0)
+		tensor.ReturnTensor(d)
+	}()
+	for range 3 {
+		runtime.GC()
+		require.Len(t, count(50_000, -1), 50_000)
+	}
+	out := on(make([]float32, 50_000), 50_000)
+	require.NoError(t, dense.Wrap(gs[1]).Broadcast(out, 0).Wait(t.Context()))
+	require.Equal(t, count(50_000, 1), out.Data())
+}
+
+func TestThroughGivesUp(t *testing.T) {
+	backing := count(4, 1)
+	d := transposed(t, on(backing, 2, 2))
+	g, b := fake.Group(0, 2)
+	defer func() { g.Abort(nil); require.NoError(t, g.Close()) }()
+	err := dense.Through(t.Context(), d, func(b device.Buffer) processgroup.Work {
+		return g.AllReduce(b, goccl.PreMulSum(1), processgroup.Tag(1)) // refused
+	})
+	require.ErrorIs(t, err, goccl.ErrInvalid)
+	require.Zero(t, b.Started())
+	require.Equal(t, count(4, 1), backing)
+}
+
+func ExampleGroup_AllReduce() {
+	groups := fake.Groups(2, processgroup.Config{})
+	works := make([]processgroup.Work, 2)
+	tensors := make([]*tensor.Dense, 2)
+	for rank, g := range groups { // each of these would be a process
+		tensors[rank] = tensor.New(tensor.WithShape(2, 2), tensor.WithBacking([]float32{1, 2, 3, float32(rank)}))
+		works[rank] = dense.Wrap(g).AllReduce(tensors[rank], goccl.Avg)
+	}
+	for rank, w := range works {
+		fmt.Println(w.Wait(groups[rank].Context()), tensors[rank].Data())
+	}
+	for _, g := range groups {
+		g.Close()
+	}
+	// Output:
+	// <nil> [1 2 3 0.5]
+	// <nil> [1 2 3 0.5]
+}
