@@ -110,7 +110,11 @@ func (c *Communicator) admit(t *Task) error {
 		return err
 	}
 	t.err, t.broken = nil, false
-	t.Algo, t.Proto = t.part.key.Algo, t.part.key.Proto
+	if t.Coll == 0 { // a batch is made of transfers, or of several choices
+		t.Algo, t.Proto, t.Channels = goccl.Direct, goccl.AutoProto, 1
+	} else {
+		t.Algo, t.Proto, t.Channels = t.part.key.Algo, t.part.key.Proto, int(t.part.key.Channels)
+	}
 	t.state.Store(queued)
 	c.calls.add(t)
 	c.push(t)

@@ -242,7 +242,7 @@ func (c *Communicator) settle(ctx context.Context, cfg Config) error {
 	}
 	c.hosts = len(hosts)
 	ec := exec.Config{Rank: c.rank, Size: c.size, Layout: c.layout, Windows: &c.windows}
-	c.waiter.Policy = spin.Policy{Local: inProcess, Oversubscribed: local > spin.Cores()}
+	c.waiter.Policy = spin.Policy{Local: inProcess, Oversubscribed: local > spin.Cores(), Network: c.mapper == nil}
 	for _, s := range c.regions {
 		ec.Regions = append(ec.Regions, s.Mem())
 		ec.Bells = append(ec.Bells, exec.Bell(s.Mem()))

@@ -163,9 +163,7 @@ func (c *Communicator) step(t *Task) (ended, moved bool, err error) {
 		t.state.Store(running)
 	}
 	if t.Coll != 0 {
-		ended, moved, err = c.stepPart(&t.part)
-		t.Algo, t.Proto = t.part.key.Algo, t.part.key.Proto
-		return ended, moved, err
+		return c.stepPart(&t.part)
 	}
 	return c.stepBatch(t)
 }

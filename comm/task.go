@@ -36,17 +36,19 @@ type Call struct {
 // operation from Start until Test or Wait says that it has ended.
 type Task struct {
 	Call
-	Algo   goccl.Algorithm // what was chosen; set when the operation begins
-	Proto  goccl.Protocol
-	state  atomic.Uint32
-	gen    atomic.Uint32
-	err    error
-	part   part   // of a call that is no batch
-	parts  []part // of a batch
-	seq    uint64 // collectives on this communicator so far, this one included
-	sig    uint32
-	next   *Task
-	broken bool // failed on this rank; ends when the cause is known to all
+	// What was chosen, set by Start.
+	Algo     goccl.Algorithm
+	Proto    goccl.Protocol
+	Channels int
+	state    atomic.Uint32
+	gen      atomic.Uint32
+	err      error
+	part     part   // of a call that is no batch
+	parts    []part // of a batch
+	seq      uint64 // collectives on this communicator so far, this one included
+	sig      uint32
+	next     *Task
+	broken   bool // failed on this rank; ends when the cause is known to all
 }
 
 // The states of a Task. Only the holder of the engine's token moves a queued

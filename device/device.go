@@ -158,3 +158,12 @@ type Event interface {
 	// Wait blocks the host until the event is done or ctx ends.
 	Wait(ctx context.Context) error
 }
+
+// HostBytes returns the memory of a host buffer as bytes, nil for an empty one or
+// one of another device. The slice does not keep the memory alive: b.Owner does.
+func HostBytes(b Buffer) []byte {
+	if b.Device.Kind != Host || b.Bytes() == 0 {
+		return nil
+	}
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&b.Addr)), b.Bytes())
+}

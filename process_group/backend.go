@@ -68,3 +68,9 @@ type Allocator interface {
 type Joiner interface {
 	Join(op *Op, s device.Stream) error
 }
+
+// Carrier is an optional ability of a Backend: it names what its data travels on,
+// for example "shm", or "shm, net/socket" where that differs between peers.
+type Carrier interface {
+	Transport() string
+}

@@ -121,3 +121,12 @@ func (g *Group) On(s device.Stream) *Group {
 		}
 	}
 }
+
+// Transport names what the data of this rank travels on, "shm" for example;
+// empty where the backend does not tell.
+func (g *Group) Transport() string {
+	if c, ok := g.backend.(Carrier); ok {
+		return c.Transport()
+	}
+	return ""
+}

@@ -19,6 +19,7 @@ type OpInfo struct {
 	Reduces                       bool  // Redop means something
 	Root                          int   // root or peer; -1 where there is none
 	Parts                         int   // operations in a batch or Coalesce
+	Channels                      int   // 0 until the backend has begun it
 	Count, Bytes                  int64 // of the larger of input and output
 	State                         string
 	Queued, Started, Ended        time.Time
@@ -63,9 +64,9 @@ func (c *core) info(e *record, op *Op) OpInfo {
 	now := *e
 	if op != nil {
 		now.began = op.life.began.Load()
-		now.choice = uint16(op.life.choice.Load())
+		now.choice = op.life.choice.Load()
 	}
-	return OpInfo{Op: now.name, Group: c.cfg.Name, Label: now.label, Algo: now.algo(), Proto: now.proto(),
+	return OpInfo{Op: now.name, Group: c.cfg.Name, Label: now.label, Algo: now.algo(), Proto: now.proto(), Channels: int(now.choice >> 16 & 0xff),
 		Seq: now.seq, P2P: now.flags&recP2P != 0, DType: now.dtype, Redop: now.redop, Reduces: now.flags&recReduces != 0,
 		Root: int(now.root), Parts: int(now.parts), Count: now.count, Bytes: now.bytes, State: now.state(),
 		Queued: c.rec.stamp(now.queued), Started: c.rec.stamp(now.began), Ended: c.rec.stamp(now.ended)}

@@ -76,7 +76,7 @@ type life struct {
 	startErr error
 
 	began  atomic.Int64  // nanoseconds after core.base; 0: not yet
-	choice atomic.Uint32 // algorithm and protocol, 8 bits each
+	choice atomic.Uint32 // algorithm, protocol and channels, 8 bits each
 
 	queued int64         // nanoseconds after core.base
 	done   chan struct{} // made by Work.Done
@@ -116,8 +116,8 @@ func (op *Op) unpin() {
 // never blocks and may be called from any goroutine, once for each operation, also
 // within Start. A backend that never calls it leaves these columns of the flight
 // recorder empty.
-func (op *Op) Began(a goccl.Algorithm, p goccl.Protocol) {
-	op.life.choice.Store(uint32(a)<<8 | uint32(p))
+func (op *Op) Began(a goccl.Algorithm, p goccl.Protocol, channels int) {
+	op.life.choice.Store(uint32(channels&0xff)<<16 | uint32(a)<<8 | uint32(p))
 	at := op.life.queued
 	if op.life.state.Load() != opStarting { // reading the clock costs more than all else here
 		at = op.life.core.now()

@@ -35,7 +35,7 @@ type record struct {
 	name   string
 	root   int32
 	parts  int32
-	choice uint16 // algorithm and protocol
+	choice uint32 // algorithm, protocol and channels
 	dtype  goccl.DType
 	flags  recordFlags
 }
@@ -85,7 +85,7 @@ func (r *recorder) end(op *Op, now int64, err error) {
 		return
 	}
 	e.began, e.ended = op.life.began.Load(), now
-	e.choice = uint16(op.life.choice.Load())
+	e.choice = op.life.choice.Load()
 	if err != nil {
 		e.flags |= recFailed
 	}
@@ -141,7 +141,7 @@ func (e *record) algo() string {
 	if e.began == 0 {
 		return ""
 	}
-	return goccl.Algorithm(e.choice >> 8).String()
+	return goccl.Algorithm(e.choice >> 8 & 0xff).String()
 }
 
 func (e *record) proto() string {

@@ -5,6 +5,8 @@ package ccl
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm"
@@ -21,6 +23,7 @@ type Backend struct {
 var (
 	_ processgroup.Backend   = (*Backend)(nil)
 	_ processgroup.Allocator = (*Backend)(nil)
+	_ processgroup.Carrier   = (*Backend)(nil)
 	_ processgroup.Control   = (*control)(nil)
 )
 
@@ -67,8 +70,22 @@ func (b *Backend) Wait(ctx context.Context, op *processgroup.Op) error {
 func (b *Backend) note(op *processgroup.Op, s *state) {
 	if !s.began && s.task.Algo != goccl.Auto {
 		s.began = true
-		op.Began(s.task.Algo, s.task.Proto)
+		op.Began(s.task.Algo, s.task.Proto, s.task.Channels)
 	}
+}
+
+// Transport implements processgroup.Carrier.
+func (b *Backend) Transport() string {
+	var names []string
+	for q := range b.c.Size() {
+		if name := b.c.TransportTo(q); q != b.c.Rank() && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return "self"
+	}
+	return strings.Join(names, ", ")
 }
 
 // Abort implements processgroup.Backend.
