@@ -23,3 +23,17 @@ func TestInitLocalAllReduce(t *testing.T) {
 		require.Equal(t, []float32{6, 60, 4}, s)
 	}
 }
+
+func TestEveryCollectiveOnGoroutines(t *testing.T) {
+	for _, n := range []int{1, 2, 3} {
+		err := dist.Run(t.Context(), dist.Config{Local: n}, func(ctx context.Context, g *dist.Group) error {
+			for _, count := range []int{1, 1000, 30_000} {
+				if err := exercise(ctx, g, count); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		require.NoError(t, err, "%d ranks", n)
+	}
+}

@@ -123,7 +123,9 @@ func (s *Session) rootLost(why string) {
 		s.finish(s.closedError())
 		return
 	}
-	m := wire.Event{What: wire.EventLost, Rank: 0, Text: fmt.Sprintf("connection to the root at %s: %s", s.link.address(), why)}
+	// How and where a connection ends differs between ranks; the event must not.
+	s.cfg.Logger.Info("connection to the root lost", "rank", s.cfg.Rank, "root", s.link.address(), "why", why)
+	m := wire.Event{What: wire.EventLost, Rank: 0, Text: "the connection to the root in its process ended"}
 	s.onEvent(m)
 	s.finish(s.goneError(m))
 }
