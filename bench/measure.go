@@ -168,24 +168,17 @@ func (t *task) times(ctx context.Context) ([]float64, error) {
 // the smallest answer.
 func (t *task) calibrate(ctx context.Context) (int, error) {
 	const batch, most = 4 * time.Millisecond, 5000
-	begin, n := time.Now(), 0
-	for n < 3 || time.Since(begin) < batch/2 && n < 200 {
+	probes := 10
+	if t.bytes > 4<<20 {
+		probes = 2
+	}
+	begin := time.Now()
+	for range probes {
 		if err := t.start().Wait(ctx); err != nil {
 			return 0, err
 		}
-		n++
-		more := []uint8{0}
-		if n >= 3 && t.rank == 0 && (time.Since(begin) >= batch/2 || n >= 200) {
-			more[0] = 1
-		}
-		if err := t.g.Broadcast(device.SliceOf(more), 0).Wait(ctx); err != nil {
-			return 0, err
-		}
-		if more[0] == 1 {
-			break
-		}
 	}
-	each := time.Since(begin) / time.Duration(n)
+	each := time.Since(begin) / time.Duration(probes)
 	iters := []int64{int64(min(max(batch/max(each, 1), 1), most))}
 	err := processgroup.AllReduce(ctx, t.g, iters, goccl.Min)
 	return int(iters[0]), err
