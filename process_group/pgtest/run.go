@@ -24,6 +24,9 @@ type Options struct {
 	// many as cover every pair of factors, and with testing.Short half as many
 	// rank counts.
 	Cases int
+	// MatrixOnly leaves the scenarios out, for a row that differs from another in
+	// how operations run only.
+	MatrixOnly bool
 }
 
 // Make connects n ranks of this process and returns their groups by rank. It is
@@ -41,6 +44,9 @@ func RunWith(t *testing.T, name string, o Options, connect Make) {
 	t.Run(name, func(t *testing.T) {
 		s := &suite{Options: o, connect: connect}
 		t.Run("matrix", s.matrix)
+		if o.MatrixOnly {
+			return
+		}
 		for _, c := range scenarios {
 			t.Run(c.name, func(t *testing.T) { c.run(t, s) })
 		}
