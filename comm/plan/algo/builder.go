@@ -62,7 +62,9 @@ func (b *builder) last(chunk uint16, s from, d to) { b.emit(chunk, s, d, plan.Po
 func (b *builder) emit(chunk uint16, s from, d to, flags uint8) {
 	if b.p.Key.Coll.Reduces() {
 		for _, o := range s {
-			if o.Kind == plan.In {
+			// Operations on windows are never scaled: a rank reads its peers' inputs
+			// and does not know their factors.
+			if o.Kind == plan.In && b.p.Key.Window == plan.WindowNone {
 				flags |= plan.Pre
 			}
 		}

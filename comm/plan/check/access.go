@@ -54,9 +54,6 @@ func (a *agent) readAll(l *machine.Lane, m *machine.Move) bool {
 			d = append(d, s.data...)
 		case plan.Scratch:
 			s := a.w.slot(a.rank, a.ch, a.w.epochs[a.rank][a.ch], l.Ref(o).Slot)
-			if !a.clock.after(s.wrote) {
-				return a.fail(BankReuse, "scratch slot %d can be written again while it is read", l.Ref(o).Slot)
-			}
 			s.reads.add(a.now())
 			d = append(d, s.data...)
 		default:
@@ -142,7 +139,6 @@ func (a *agent) zip(srcs int, bytes int64) {
 
 // write puts the result into one destination.
 func (a *agent) write(l *machine.Lane, m *machine.Move, o *plan.Operand) bool {
-	op := a.w.ranks[a.rank].op
 	switch o.Kind {
 	case plan.FifoSend:
 		f := a.fifos[o.Conn]
@@ -155,7 +151,7 @@ func (a *agent) write(l *machine.Lane, m *machine.Move, o *plan.Operand) bool {
 		case s.step > f.released || !a.clock.after(s.read):
 			return a.fail(SlotReuse, "step %d toward rank %d takes the slot of step %d, whose reads may not be over", f.posted, f.to, s.step-1)
 		}
-		f.post(a.clock, a.now(), op, int64(m.Bytes), a.out)
+		f.post(a.clock, a.now(), int64(m.Bytes), a.out)
 		return true
 	case plan.PeerScratch:
 		return a.writeScratch(l, m, o)
@@ -224,7 +220,7 @@ func (a *agent) writeScratch(l *machine.Lane, m *machine.Move, o *plan.Operand) 
 		return a.fail(BankReuse, "writes scratch slot %d of rank %d in epoch %d while %s can use it", ref.Slot, ref.Index, epoch, a.w.threadName(r.thread))
 	}
 	s.data = append(s.data[:0], a.out...)
-	s.bytes, s.op, s.wrote, s.reads = int64(m.Bytes), a.w.ranks[a.rank].op, a.now(), readers{}
+	s.bytes, s.wrote, s.reads = int64(m.Bytes), a.now(), readers{}
 	if s.epoch != epoch+1 {
 		s.epoch, s.flag = epoch+1, a.clock.copyTo(s.flag)
 	}

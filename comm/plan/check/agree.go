@@ -33,10 +33,12 @@ func agree(progs []*plan.Program) *Violation {
 		return atRank(Malformed, 0, "no Programs")
 	}
 	for r, p := range progs {
+		if p == nil && first.Key.Coll != goccl.SendRecv {
+			return atRank(Disagreement, r, "this rank has no Program; rank %d has %v", first.Rank, first.Key)
+		}
+	}
+	for _, p := range progs {
 		if p == nil {
-			if first.Key.Coll != goccl.SendRecv {
-				return atRank(Disagreement, r, "this rank has no Program; rank %d has %v", first.Rank, first.Key)
-			}
 			continue
 		}
 		if v := matched(progs, p); v != nil {

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 
+	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm/plan"
 )
 
@@ -38,7 +39,7 @@ func survey(progs []*plan.Program, opt Options) (rep Report, v *Violation) {
 	}
 	p := some(progs)
 	units, aliases := opt.Units, opt.Aliases
-	if units == nil {
+	if units == nil || p.Key.Coll == goccl.Barrier {
 		units = Models(p, opt)
 	}
 	if aliases == nil {
@@ -46,6 +47,9 @@ func survey(progs []*plan.Program, opt Options) (rep Report, v *Violation) {
 	}
 	rep.Rendezvous = true
 	for _, unit := range units {
+		if unit > p.Geom.ChunkBytes && !p.Loops() {
+			continue
+		}
 		for _, alias := range aliases {
 			ops := []*operation{newOperation(progs, unit, alias)}
 			steps, v := prove(ops, opt)
@@ -60,7 +64,8 @@ func survey(progs []*plan.Program, opt Options) (rep Report, v *Violation) {
 	if v := meeting(p, rep.Rendezvous); v != nil {
 		return rep, v
 	}
-	return rep, depth(progs, units, opt, &rep)
+	v = depth(progs, units, opt, &rep)
+	return rep, v
 }
 
 // some returns the Program of the first rank that has one.
@@ -75,6 +80,9 @@ func some(progs []*plan.Program) *plan.Program {
 
 // meeting compares what a Program says of itself with what its runs showed.
 func meeting(p *plan.Program, met bool) *Violation {
+	if p.Key.Coll == goccl.Barrier && !met {
+		return atRank(Barrier, p.Rank, "%v: a rank can end before all others have begun", p.Key)
+	}
 	if p.UsesScratch() && !met {
 		return atRank(Banked, p.Rank, "%v uses scratch, but a rank can end before all others have begun: a bank can be written again while it is read", p.Key)
 	}

@@ -15,7 +15,6 @@ type fifo struct {
 type fifoSlot struct {
 	data  []piece
 	bytes int64
-	op    int
 	full  clock // of the post
 	wrote stamp
 	read  stamp
@@ -41,10 +40,10 @@ func (f *fifo) acquire(c clock) {
 }
 
 // post publishes data in the next slot.
-func (f *fifo) post(c clock, s stamp, op int, bytes int64, data []piece) {
+func (f *fifo) post(c clock, s stamp, bytes int64, data []piece) {
 	slot := f.next()
 	slot.data = append(slot.data[:0], data...)
-	slot.bytes, slot.op, slot.wrote, slot.step = bytes, op, s, f.posted+1
+	slot.bytes, slot.wrote, slot.step = bytes, s, f.posted+1
 	slot.full = c.copyTo(slot.full)
 	f.sender = s
 	f.posted++
@@ -101,7 +100,6 @@ func (n *counter) take(c clock, s stamp, d uint64) {
 type scratchSlot struct {
 	data  []piece
 	bytes int64
-	op    int
 	epoch uint64
 	flag  clock // of the first write in this epoch: what a reader may have seen
 	wrote stamp

@@ -12,7 +12,7 @@ import (
 type Options struct {
 	Slots     int     // FIFO slots; 0: 4
 	SlotBytes int64   // of a FIFO or scratch slot; 0: the key's chunk
-	Units     []int64 // bytes of the buffer or block to check; nil: the small models
+	Units     []int64 // bytes of the buffer or block to check, without those that a Program that does not loop refuses; nil: the small models
 	Aliases   []Alias // nil: all that the collective has
 	Thin      bool    // only the small models with 0, 1, 2 and Slots+2 iterations
 	Margin    bool    // a Program that needs every slot is an error (NoMargin)

@@ -72,8 +72,12 @@ func (a *agent) saneOperand(l *machine.Lane, m *machine.Move, o *plan.Operand) b
 		}
 		return true
 	}
-	if v := l.Value(o.Chunk); v < 0 || a.p.Geom.Base == plan.Whole && v >= a.p.Geom.D {
-		return a.fail(Bounds, "%v: chunk %d of %d", o.Kind, v, a.p.Geom.D)
+	most := a.p.Geom.D
+	if a.p.Geom.Base == plan.PerRank {
+		most = a.w.n
+	}
+	if v := l.Value(o.Chunk); v < 0 || v >= most {
+		return a.fail(Bounds, "%v: chunk or block %d of %d", o.Kind, v, most)
 	}
 	ref := l.Ref(o)
 	v, ok := a.view(&ref)
@@ -115,7 +119,7 @@ func (a *agent) ready(l *machine.Lane, m *machine.Move) bool {
 			if f.empty() {
 				return a.block("rank %d to send step %d", f.from, f.released)
 			}
-			if s := f.last(); !a.arrived(f.from, s.op, s.bytes, m) {
+			if !a.arrived(f.from, f.last().bytes, m) {
 				return false
 			}
 		case plan.Scratch:
@@ -135,10 +139,7 @@ func (a *agent) ready(l *machine.Lane, m *machine.Move) bool {
 }
 
 // arrived checks a message against what this slice expects.
-func (a *agent) arrived(from, op int, bytes int64, m *machine.Move) bool {
-	if mine := a.w.ranks[a.rank].op; op != mine {
-		return a.fail(Foreign, "in operation %d, a message of rank %d belongs to operation %d", mine, from, op)
-	}
+func (a *agent) arrived(from int, bytes int64, m *machine.Move) bool {
 	if bytes != int64(m.Bytes) {
 		return a.fail(Length, "a message of rank %d has %d bytes; expected %d", from, bytes, m.Bytes)
 	}
@@ -155,7 +156,10 @@ func (a *agent) scratchArrived(peer int, m *machine.Move) bool {
 	case s.epoch > epoch+1:
 		return a.fail(BankReuse, "scratch slot %d of epoch %d has been written again in epoch %d before this read", peer, epoch, s.epoch-1)
 	}
-	return a.arrived(peer, s.op, s.bytes, m)
+	if !a.clock.after(s.wrote) && !s.flag.after(s.wrote) {
+		return a.fail(BankReuse, "scratch slot %d can be written again while it is read", peer)
+	}
+	return a.arrived(peer, s.bytes, m)
 }
 
 // slot returns a scratch slot; its epoch counts from one, zero is never written.

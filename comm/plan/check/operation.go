@@ -65,6 +65,9 @@ func (o *operation) blocks(r int) (in, out int) {
 	if r == int(o.key.Root) {
 		root = 1
 	}
+	if len(o.progs) == 1 {
+		return 1, 1
+	}
 	switch o.key.Coll {
 	case goccl.Reduce:
 		return 1, root

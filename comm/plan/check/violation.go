@@ -12,7 +12,6 @@ const (
 	Unmatched    Kind = "end without its other end"
 	Unequal      Kind = "unequal advance"
 	Length       Kind = "message of another length"
-	Foreign      Kind = "message of another operation"
 	Overflow     Kind = "slot overflow"
 	Deadlock     Kind = "deadlock"
 	ShortFIFO    Kind = "FIFO too short"
