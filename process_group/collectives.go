@@ -10,7 +10,18 @@ import (
 // AllReduce combines b over all ranks, in place: afterwards every rank holds the
 // same bits.
 func (g *Group) AllReduce(b device.Buffer, op goccl.ReduceOp, o ...Option) Work {
-	return g.AllReduceInto(b, b, op, o...)
+	s := g.settings(o)
+	if !fine(&s, &b, op) {
+		if err := checkAllReduce(&s, b, b, op); err != nil {
+			return g.refuse(goccl.AllReduce, &s, err)
+		}
+	}
+	x, w := g.call(goccl.AllReduce, &s)
+	if x == nil {
+		return w
+	}
+	x.Redop, x.Dst, x.Src = op, b, b
+	return g.launch(x)
 }
 
 // AllReduceInto combines src over all ranks into dst, which is as long as src and

@@ -63,10 +63,9 @@ func (c *core) find(gen uint64) *Op {
 func (c *core) info(e *record, op *Op) OpInfo {
 	now := *e
 	if op != nil {
-		now.began = op.life.began.Load()
-		now.choice = op.life.choice.Load()
+		now.began, now.choice = op.beganAt()
 	}
-	return OpInfo{Op: now.name, Group: c.cfg.Name, Label: now.label, Algo: now.algo(), Proto: now.proto(), Channels: int(now.choice >> 16 & 0xff),
+	return OpInfo{Op: now.name, Group: c.cfg.Name, Label: now.label, Algo: now.algo(), Proto: now.proto(), Channels: now.choice.channels(),
 		Seq: now.seq, P2P: now.flags&recP2P != 0, DType: now.dtype, Redop: now.redop, Reduces: now.flags&recReduces != 0,
 		Root: int(now.root), Parts: int(now.parts), Count: now.count, Bytes: now.bytes, State: now.state(),
 		Queued: c.rec.stamp(now.queued), Started: c.rec.stamp(now.began), Ended: c.rec.stamp(now.ended)}

@@ -62,27 +62,47 @@ const (
 )
 
 // life is what the group keeps about an Op: its generation, who holds it, and
-// where it stands.
+// where it stands. On a call that costs a few hundred nanoseconds in all, each
+// atomic store counts: state and began are plain words, set plainly while nobody
+// else can see the Op and by sync/atomic after that.
 type life struct {
-	core *core
-
 	// word is the generation in the upper bits and the number of holders below:
 	// the group until the operation ended, and each Wait or Test under way. An
 	// Op whose word has no holder is free.
 	word  atomic.Uint64
-	state atomic.Uint32
-	err   error // how it ended; valid once state is opEnded
+	began uint64 // 0: not yet; see Began. 64-bit alignment comes from word.
+	state uint32
+
+	core *core
+	err  error // how it ended; valid once state is opEnded
 	// startErr is why the backend did not take it; the waiter reports it.
 	startErr error
-
-	began  atomic.Int64  // nanoseconds after core.base; 0: not yet
-	choice atomic.Uint32 // algorithm, protocol and channels, 8 bits each
 
 	queued int64         // nanoseconds after core.base
 	done   chan struct{} // made by Work.Done
 
 	next, prev *Op // in flight, or next in the free list
 }
+
+// choice is how an operation runs, packed: 3 bits of protocol, 5 of algorithm and
+// 7 of channels, of which more than 127 count as 127.
+type choice uint16
+
+func newChoice(a goccl.Algorithm, p goccl.Protocol, channels int) choice {
+	return choice(min(max(channels, 0), 127)<<8 | int(a&31)<<3 | int(p&7))
+}
+
+func (c choice) algorithm() goccl.Algorithm { return goccl.Algorithm(c >> 3 & 31) }
+func (c choice) protocol() goccl.Protocol   { return goccl.Protocol(c & 7) }
+func (c choice) channels() int              { return int(c >> 8) }
+
+// The parts of life.began: a choice, a bit that is always set, and when, in units
+// of 256 ns; 0 stands for the time of the call.
+const (
+	beganBit  = 1 << 15
+	beganTime = 16
+	beganUnit = 8
+)
 
 const (
 	pinBits = 20
@@ -117,12 +137,26 @@ func (op *Op) unpin() {
 // within Start. A backend that never calls it leaves these columns of the flight
 // recorder empty.
 func (op *Op) Began(a goccl.Algorithm, p goccl.Protocol, channels int) {
-	op.life.choice.Store(uint32(channels&0xff)<<16 | uint32(a)<<8 | uint32(p))
-	at := op.life.queued
-	if op.life.state.Load() != opStarting { // reading the clock costs more than all else here
-		at = op.life.core.now()
+	word := beganBit | uint64(newChoice(a, p, channels))
+	if op.where() != opStarting { // within Start, reading the clock would cost more than all else
+		word |= uint64(op.life.core.now()) >> beganUnit << beganTime
 	}
-	op.life.began.Store(at)
+	atomic.StoreUint64(&op.life.began, word)
+}
+
+// where returns the state.
+func (op *Op) where() uint32 { return atomic.LoadUint32(&op.life.state) }
+
+// beganAt takes began apart: when, in nanoseconds after core.base, and how.
+func (op *Op) beganAt() (at int64, how choice) {
+	word := atomic.LoadUint64(&op.life.began)
+	switch {
+	case word == 0:
+		return 0, 0
+	case word>>beganTime == 0:
+		return op.life.queued, choice(word & (beganBit - 1))
+	}
+	return max(int64(word>>beganTime<<beganUnit), op.life.queued), choice(word & (beganBit - 1))
 }
 
 // Name returns what the operation is called in messages: the collective, or

@@ -2,7 +2,6 @@ package processgroup
 
 import (
 	"github.com/goccl/goccl"
-	"github.com/goccl/goccl/device"
 )
 
 // sweepAt is how many operations may be in flight before a call that finds no
@@ -27,9 +26,7 @@ func (c *core) take(coll goccl.Collective, s *settings) *Op {
 	c.serial++
 	op.Coll, op.Redop, op.Root, op.Send = coll, goccl.Sum, -1, false
 	op.Tag, op.Stream, op.Label = s.tag, s.stream, s.label
-	op.life.began.Store(0)
-	op.life.choice.Store(0)
-	op.life.state.Store(opBuilding)
+	op.life.began, op.life.state = 0, opBuilding // free: nobody looks
 	op.life.word.Store(c.serial<<pinBits | 1)
 	return op
 }
@@ -71,7 +68,16 @@ func (c *core) giveBack(op *Op) {
 
 // recycle lets go of the buffers and puts op into the free list. core.mu is held.
 func (c *core) recycle(op *Op) {
-	op.Src, op.Dst = device.Buffer{}, device.Buffer{}
+	op.Src.Owner, op.Src.Count, op.Src.DType = nil, 0, 0
+	op.Dst.Owner, op.Dst.Count, op.Dst.DType = nil, 0, 0
+	if len(op.SrcList)+len(op.DstList)+len(op.Batch)+len(op.Parts)+len(op.SendCounts) > 0 {
+		c.recycleLists(op)
+	}
+	op.life.done = nil
+	op.life.next, c.free = c.free, op
+}
+
+func (c *core) recycleLists(op *Op) {
 	op.SrcList, op.DstList = empty(op.SrcList), empty(op.DstList)
 	op.SendCounts, op.RecvCounts = op.SendCounts[:0], op.RecvCounts[:0]
 	op.Batch = empty(op.Batch)
@@ -79,8 +85,6 @@ func (c *core) recycle(op *Op) {
 		c.recycle(part)
 	}
 	op.Parts = empty(op.Parts)
-	op.life.done = nil
-	op.life.next, c.free = c.free, op
 }
 
 // empty clears s, so that it keeps nothing alive, and keeps its capacity.

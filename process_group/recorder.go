@@ -35,7 +35,7 @@ type record struct {
 	name   string
 	root   int32
 	parts  int32
-	choice uint32 // algorithm, protocol and channels
+	choice choice
 	dtype  goccl.DType
 	flags  recordFlags
 }
@@ -84,8 +84,8 @@ func (r *recorder) end(op *Op, now int64, err error) {
 	if e.gen != gen {
 		return
 	}
-	e.began, e.ended = op.life.began.Load(), now
-	e.choice = op.life.choice.Load()
+	e.began, e.choice = op.beganAt()
+	e.ended = now
 	if err != nil {
 		e.flags |= recFailed
 	}
@@ -99,6 +99,10 @@ func (op *Op) extent() (count, bytes int64, d goccl.DType) {
 		d = op.Dst.DType
 	}
 	src, dst := op.Src.Count, op.Dst.Count
+	if len(op.SrcList)+len(op.DstList)+len(op.Batch)+len(op.Parts) == 0 {
+		count = int64(max(src, dst))
+		return count, count * int64(d.Size()), d
+	}
 	for i := range op.SrcList {
 		src += op.SrcList[i].Count
 	}
@@ -141,14 +145,14 @@ func (e *record) algo() string {
 	if e.began == 0 {
 		return ""
 	}
-	return goccl.Algorithm(e.choice >> 8 & 0xff).String()
+	return e.choice.algorithm().String()
 }
 
 func (e *record) proto() string {
 	if e.began == 0 {
 		return ""
 	}
-	return goccl.Protocol(e.choice & 0xff).String()
+	return e.choice.protocol().String()
 }
 
 func (e *record) state() string {

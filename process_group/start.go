@@ -2,6 +2,7 @@ package processgroup
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/goccl/goccl"
 )
@@ -39,12 +40,12 @@ func (c *core) start(op *Op) Work {
 	op.life.queued = c.now()
 	c.rec.queue(op, w.gen)
 	c.flight.push(op)
-	op.life.state.Store(opStarting)
+	atomic.StoreUint32(&op.life.state, opStarting)
 	if err := c.backend.Start(op); err != nil {
 		// The waiter reports it: telling the peers needs core.mu free.
 		op.life.startErr = err
 	}
-	op.life.state.Store(opStarted)
+	atomic.StoreUint32(&op.life.state, opStarted)
 	c.watch.arm()
 	return w
 }
@@ -126,7 +127,7 @@ func (c *core) tooLate(coll goccl.Collective) Work {
 	op.life.core = c
 	op.life.word.Store(1)
 	op.life.err = c.lateError(op)
-	op.life.state.Store(opEnded)
+	atomic.StoreUint32(&op.life.state, opEnded)
 	return Work{op: op}
 }
 
@@ -144,7 +145,7 @@ func (c *core) lateError(op *Op) error {
 func (c *core) finished(op *Op) {
 	c.mu.Lock()
 	holds := uint64(1)
-	if op.life.state.Load() != opEnded {
+	if op.where() != opEnded {
 		c.markEnded(op, nil)
 		holds = 2 // the group's own
 	}
@@ -159,7 +160,7 @@ func (c *core) failed(op *Op, err error) error {
 	cause := c.fail(err, true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if op.life.state.Load() != opEnded {
+	if op.where() != opEnded {
 		c.markEnded(op, c.opError(op, cause))
 	}
 	return op.life.err
@@ -180,5 +181,5 @@ func (op *Op) end(err error) {
 	if op.life.done != nil {
 		close(op.life.done)
 	}
-	op.life.state.Store(opEnded)
+	atomic.StoreUint32(&op.life.state, opEnded)
 }

@@ -68,7 +68,7 @@ func (w Work) Test() (bool, error) {
 		return true, nil
 	}
 	c := op.life.core
-	if op.life.state.Load() < opStarted {
+	if op.where() < opStarted {
 		op.unpin()
 		return false, nil
 	}
@@ -92,7 +92,7 @@ func (w Work) Test() (bool, error) {
 // over reports whether there is nothing to wait for: the operation has ended, or
 // it cannot be waited for. The caller holds op.
 func (op *Op) over() (err error, over bool) {
-	switch op.life.state.Load() {
+	switch op.where() {
 	case opEnded:
 		return op.life.err, true
 	case opBuilding:
@@ -165,11 +165,11 @@ func (w Work) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case op.life.state.Load() == opEnded:
+	case op.where() == opEnded:
 		return ended
 	case op.life.done == nil:
 		op.life.done = make(chan struct{})
-		if op.life.state.Load() != opBuilding {
+		if op.where() != opBuilding {
 			c.follow(w)
 		}
 	}
