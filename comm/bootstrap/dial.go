@@ -65,9 +65,12 @@ func (e *attemptError) Unwrap() error { return e.err }
 // find calls knock on a connection to each endpoint in order, round after round,
 // until a knock succeeds, the root refuses, no address can ever work, or ctx ends.
 func (f finder) find(ctx context.Context, es []endpoint, knock func(context.Context, *link) error) error {
-	nics, _ := f.nics() // only scopes and the family hint depend on them
+	if len(es) == 0 {
+		return fmt.Errorf("%w: the unique id has no address", goccl.ErrInvalid)
+	}
 	pause, patience := firstPause, firstDial
 	for {
+		nics, _ := f.nics() // only scopes and the family hint depend on them
 		var failures []*attemptError
 		hope := false
 		for _, e := range es {
@@ -115,7 +118,7 @@ func (f finder) tryEndpoint(ctx context.Context, e endpoint, nics []nic, patienc
 	for _, a := range addrs {
 		targets := scoped(a.Unmap(), nics)
 		if len(targets) == 0 {
-			fs = append(fs, &attemptError{addr: e.String(), step: "connect", then: another,
+			fs = append(fs, &attemptError{addr: e.String(), step: "connect", then: again, // one may be coming up
 				err: errors.New("a link-local address needs an interface with one of its own, and this host has none")})
 		}
 		for _, t := range targets {

@@ -86,7 +86,7 @@ func (h *hub) refuseAll(v wire.Refuse) {
 	for _, c := range to {
 		h.hangup(c)
 	}
-	h.out = append(h.out, effect{timer: refuseLinger})
+	h.out = append(h.out, effect{timer: h.late})
 	h.endIfToldAll()
 }
 

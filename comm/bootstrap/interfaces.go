@@ -165,13 +165,13 @@ func describe(nics []nic) string {
 	return strings.Join(out, ", ")
 }
 
-// families says which IP families have an address beyond link-local here, for the
-// error of a rank that could reach none of the root's addresses.
+// families says which IP families have an address here with which to reach other
+// hosts, for the error of a rank that could reach none of the root's addresses.
 func families(nics []nic) string {
 	var v4, v6 bool
 	for _, n := range nics {
 		for _, a := range n.addrs {
-			if n.up && !a.IsLinkLocalUnicast() {
+			if n.up && !a.IsLinkLocalUnicast() && !a.IsLoopback() {
 				v4, v6 = v4 || a.Is4(), v6 || a.Is6()
 			}
 		}
@@ -184,7 +184,7 @@ func families(nics []nic) string {
 	case v6:
 		return "IPv6 only"
 	}
-	return "no IP address"
+	return "no IP address but loopback or link-local"
 }
 
 // routedAddr is the source address the kernel would use towards the outside. It

@@ -18,6 +18,12 @@ type boxKey struct {
 	tag  uint64
 }
 
+// mail is what other ranks have sent and this one has not yet received.
+type mail struct {
+	boxes  map[boxKey]*box
+	unread int // bytes
+}
+
 // box holds the messages of one (peer, tag) that nobody has asked for, or the
 // receivers that wait for one; never both.
 type box struct {
@@ -88,7 +94,7 @@ func (s *Session) Recv(ctx context.Context, peer int, tag uint64) ([]byte, error
 		return m.data, m.err
 	default:
 	}
-	if b := s.boxes[key]; b != nil {
+	if b := s.mail.boxes[key]; b != nil {
 		b.waiters = slices.DeleteFunc(b.waiters, func(w chan message) bool { return w == wait })
 		s.tidy(key, b)
 	}
@@ -100,11 +106,11 @@ func (s *Session) Recv(ctx context.Context, peer int, tag uint64) ([]byte, error
 func (s *Session) ask(key boxKey) ([]byte, chan message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.boxes[key]
+	b := s.mail.boxes[key]
 	if b != nil && len(b.messages) > 0 {
 		data := b.messages[0]
 		b.messages = b.messages[1:]
-		s.unread -= len(data)
+		s.mail.unread -= len(data)
 		s.tidy(key, b)
 		return data, nil, nil
 	}
@@ -116,7 +122,7 @@ func (s *Session) ask(key boxKey) ([]byte, chan message, error) {
 	}
 	if b == nil {
 		b = &box{}
-		s.boxes[key] = b
+		s.mail.boxes[key] = b
 	}
 	w := make(chan message, 1)
 	b.waiters = append(b.waiters, w)
@@ -132,28 +138,28 @@ func (s *Session) deliverMessage(m wire.Relay) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := boxKey{m.Rank, m.Tag}
-	b := s.boxes[key]
+	b := s.mail.boxes[key]
 	if b != nil && len(b.waiters) > 0 {
 		b.waiters[0] <- message{data: m.Data}
 		b.waiters = b.waiters[1:]
 		s.tidy(key, b)
 		return nil
 	}
-	if s.unread+len(m.Data) > unreadLimit {
+	if s.mail.unread+len(m.Data) > unreadLimit {
 		return s.refuse("recv", fmt.Errorf("%w: more than %d MiB of messages wait here for a Recv, the last from rank %d with tag %d", goccl.ErrInvalid, unreadLimit>>20, m.Rank, m.Tag))
 	}
 	if b == nil {
 		b = &box{}
-		s.boxes[key] = b
+		s.mail.boxes[key] = b
 	}
 	b.messages = append(b.messages, m.Data)
-	s.unread += len(m.Data)
+	s.mail.unread += len(m.Data)
 	return nil
 }
 
 // failBoxes ends the receivers of the boxes that match. mu is held.
 func (s *Session) failBoxes(match func(boxKey) bool, why func() error) {
-	for key, b := range s.boxes {
+	for key, b := range s.mail.boxes {
 		if !match(key) {
 			continue
 		}
@@ -168,7 +174,7 @@ func (s *Session) failBoxes(match func(boxKey) bool, why func() error) {
 // tidy forgets a box that holds nothing, so that tags may be used once. mu is held.
 func (s *Session) tidy(key boxKey, b *box) {
 	if len(b.messages) == 0 && len(b.waiters) == 0 {
-		delete(s.boxes, key)
+		delete(s.mail.boxes, key)
 	}
 }
 

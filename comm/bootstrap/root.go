@@ -42,7 +42,8 @@ type Root struct {
 	id       UniqueID
 	listener net.Listener // nil for a world of one
 	log      *slog.Logger
-	queue    int // bytes that may wait for one rank
+	queue    int           // bytes that may wait for one rank
+	late     time.Duration // how long to refuse latecomers after a failed join
 
 	started atomic.Bool
 	stop    chan struct{} // closed by Close
@@ -122,7 +123,7 @@ func newRoot(opt RootOptions, local bool) (*Root, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Root{opt: opt, id: id, listener: opt.Listener, log: log, queue: outboxLimit, stop: make(chan struct{}), ended: make(chan struct{})}, nil
+	return &Root{opt: opt, id: id, listener: opt.Listener, log: log, queue: outboxLimit, late: refuseLinger, stop: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
 // ID returns the unique id to hand to every rank.
@@ -140,7 +141,7 @@ func (r *Root) linger() time.Duration {
 func (r *Root) heartbeat(l *link) time.Duration {
 	switch {
 	case r.opt.Heartbeat > 0:
-		return r.opt.Heartbeat
+		return max(r.opt.Heartbeat, time.Millisecond) // the unit on the wire
 	case r.opt.Heartbeat < 0 || !l.remote():
 		return 0
 	}

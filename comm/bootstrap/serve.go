@@ -46,7 +46,8 @@ type server struct {
 // Serve runs the hub. It returns when all ranks have left or were lost, when
 // joining fails, or after Close. ctx bounds only the joining: when it ends first
 // the error matches goccl.ErrTimeout and Error.Missing names the ranks that did not
-// come; all others get the same error. Once rank 0 is gone the others have
+// come; all others get the same error. After joining failed Serve goes on for up to
+// 5 seconds to tell latecomers why, unless Close ends that. Once rank 0 is gone the others have
 // RootOptions.Linger to leave. Serve may be called once.
 func (r *Root) Serve(ctx context.Context) error {
 	if r.started.Swap(true) {
@@ -58,6 +59,7 @@ func (r *Root) Serve(ctx context.Context) error {
 	}
 	s := &server{root: r, hub: newHub(r.opt.Size, r.linger()), in: make(chan arrival), quit: make(chan struct{}),
 		ports: map[int]*port{}, pending: newPending(64 + 2*r.opt.Size)}
+	s.hub.late = r.late
 	s.wg.Go(s.accept)
 	s.loop(ctx)
 	close(s.quit)

@@ -20,14 +20,12 @@ type Session struct {
 	cfg   Config
 	link  *link   // nil in a world of one
 	out   *outbox // nil in a world of one
-	beat  time.Duration
 	peers []Peer
 
 	mu       sync.Mutex
 	seq      uint64                  // collectives entered
 	gathers  map[uint64]chan verdict // waiting for the hub
-	boxes    map[boxKey]*box         // relayed messages
-	unread   int                     // bytes in boxes
+	mail     mail                    // relayed messages
 	queries  map[uint64]*query       // by token
 	token    uint64                  // last query
 	gone     map[int]wire.Event      // why a rank cannot be waited for
@@ -43,13 +41,13 @@ type Session struct {
 }
 
 func newSession(cfg Config, l *link, accept wire.Accept) *Session {
-	s := &Session{cfg: cfg, link: l, gathers: map[uint64]chan verdict{}, boxes: map[boxKey]*box{}, queries: map[uint64]*query{},
+	s := &Session{cfg: cfg, link: l, gathers: map[uint64]chan verdict{}, mail: mail{boxes: map[boxKey]*box{}}, queries: map[uint64]*query{},
 		gone: map[int]wire.Event{}, asked: make(chan wire.Query, 64), ended: make(chan struct{})}
 	if l != nil {
-		s.beat = time.Duration(accept.HeartbeatMillis) * time.Millisecond
-		l.setIdle(lossAfter * s.beat)
+		beat := time.Duration(accept.HeartbeatMillis) * time.Millisecond
+		l.setIdle(lossAfter * beat)
 		s.out = newOutbox(l, outboxLimit)
-		s.wg.Go(func() { s.out.run(s.beat) })
+		s.wg.Go(func() { s.out.run(beat) })
 	}
 	return s
 }
