@@ -19,7 +19,7 @@
 //
 // The price is that the hub handles all bytes and one descriptor for each rank. An
 // all-gather of n parts of b bytes sends n*n*b bytes from the hub; at 1,024 ranks
-// and 128 bytes this is 134 MB, a fraction of a second, a few times in a
+// and 128 bytes this is 134 MB, 0.11 s of a 10 Gbit/s link, a few times in a
 // communicator's life. Data for training never comes this way.
 //
 // # Protocol
