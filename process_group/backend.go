@@ -53,6 +53,14 @@ type Control interface {
 	Laggards(ctx context.Context, seq uint64) []Lag
 }
 
+// Referee is an optional ability of a Control: it tells every rank that the group
+// has failed with err, as Fail does, and returns the first failure of the group,
+// which is that one unless another rank was faster. So all ranks end with one
+// cause. It waits for the answer for a second at most.
+type Referee interface {
+	Decide(err error) error
+}
+
 // Lag is a rank that an operation waits for; see trace.Lag.
 type Lag = trace.Lag
 

@@ -16,15 +16,16 @@ import (
 
 func f32(n int) device.Buffer { return device.SliceOf(make([]float32, n)) }
 
-// TestRefusals makes every wrong call that one rank alone can see, and holds that
-// the Work, the recorder and the peers tell of it.
-func TestRefusals(t *testing.T) {
-	type group = processgroup.Group
-	cuda := device.FromPointer(64, 2, goccl.F32, device.ID{Kind: device.CUDA}, nil)
-	odd := device.FromPointer(3, 2, goccl.F32, device.ID{}, nil)
-	f8 := device.Buffer{Addr: 8, Count: 2, DType: goccl.F8E4M3}
-	whole := f32(6)
-	cases := map[string]struct {
+type group = processgroup.Group
+
+var (
+	cuda  = device.FromPointer(64, 2, goccl.F32, device.ID{Kind: device.CUDA}, nil)
+	odd   = device.FromPointer(3, 2, goccl.F32, device.ID{}, nil)
+	f8    = device.Buffer{Addr: 8, Count: 2, DType: goccl.F8E4M3}
+	whole = f32(6)
+
+	// refusals are the wrong calls of rank 1 of 3 that this rank alone can see.
+	refusals = map[string]struct {
 		call func(g *group) processgroup.Work
 		says string
 	}{
@@ -77,7 +78,12 @@ func TestRefusals(t *testing.T) {
 			return g.BatchSendRecv([]processgroup.P2P{{Buf: f32(1), Peer: 1}, {Buf: f32(2), Peer: 1, Recv: true}})
 		}, "is 1 f32 and is received as 2"},
 	}
-	for name, c := range cases {
+)
+
+// TestRefusals makes every wrong call that one rank alone can see, and holds that
+// the Work, the recorder and the peers tell of it.
+func TestRefusals(t *testing.T) {
+	for name, c := range refusals {
 		t.Run(name, func(t *testing.T) {
 			control, back := new(fake.Control), fake.Immediate()
 			g := processgroup.New(processgroup.Config{Name: "tp", Rank: 1, Size: 3, GlobalRanks: []int{1, 3, 5}, Backend: back, Control: control, Host: "box"})

@@ -47,12 +47,19 @@ func (c *core) own(did string, err error) error {
 // returns the cause. It takes no lock of the group, so that a backend may report
 // a failure from within any of its methods. tell is false when the peers know.
 func (c *core) fail(err error, tell bool) error {
-	if !c.failure.first.CompareAndSwap(nil, &cause{err}) {
-		return c.cause()
+	if first := c.cause(); first != nil {
+		return first
 	}
 	// The peers learn the reason before the connections go: else they would see
 	// a lost peer first.
-	if tell && c.cfg.Control != nil {
+	referee, decides := c.cfg.Control.(Referee)
+	if tell && decides {
+		err = referee.Decide(err)
+	}
+	if !c.failure.first.CompareAndSwap(nil, &cause{err}) {
+		return c.cause()
+	}
+	if tell && !decides && c.cfg.Control != nil {
 		c.cfg.Control.Fail(err)
 	}
 	c.failure.cancel(err)
@@ -79,7 +86,7 @@ func (c *core) Context() context.Context { return c.failure.ctx }
 
 // Fail ends the group on all ranks because this one cannot go on. The first line
 // of their errors is this rank, its host and the text of err. It does not wait for
-// them. When the group has failed already, the first cause stays.
+// them; a control plane may take a second to say which failure was the first. When the group has failed already, the first cause stays.
 func (c *core) Fail(err error) {
 	if err == nil {
 		err = errors.New("no reason given")
@@ -91,7 +98,9 @@ func (c *core) Fail(err error) {
 }
 
 // Abort ends the group on all ranks: it is Fail with a text that says that this
-// was asked for. It never blocks and may be called from any goroutine.
+// was asked for. It may be called from any goroutine and never waits for other
+// ranks' operations; a control plane may take a second to say which failure was
+// the first.
 func (c *core) Abort(err error) {
 	if err == nil {
 		err = goccl.ErrAborted

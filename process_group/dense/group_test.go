@@ -16,61 +16,62 @@ import (
 	"github.com/goccl/goccl/process_group/dense"
 )
 
+func vec(v ...float32) *tensor.Dense { return on(v, len(v)) }
+
 // TestEveryMethod calls each with tensors on two ranks; what the collectives do is
 // held by pgtest, so it is the passing on that is looked at here.
 func TestEveryMethod(t *testing.T) {
 	gs := fake.Groups(2, processgroup.Config{})
 	defer closeAll(t, gs)
-	vec := func(v ...float32) *tensor.Dense { return on(v, len(v)) }
 	got := make([][]any, 2)
 	var wg sync.WaitGroup
 	errs := make([]error, 2)
-	for r, plain := range gs {
-		wg.Go(func() {
-			g := dense.Wrap(plain).On(nil)
-			x, y := float32(r+1), float32(10*(r+1))
-			var ws []processgroup.Work
-			ran := func(w processgroup.Work, ts ...*tensor.Dense) {
-				ws = append(ws, w)
-				for _, d := range ts {
-					got[r] = append(got[r], d.Data())
-				}
+	call := func(g dense.Group, r int) []processgroup.Work {
+		x, y := float32(r+1), float32(10*(r+1))
+		var ws []processgroup.Work
+		ran := func(w processgroup.Work, ts ...*tensor.Dense) {
+			ws = append(ws, w)
+			for _, d := range ts {
+				got[r] = append(got[r], d.Data())
 			}
-			a := vec(x, y)
-			ran(g.AllReduce(a, goccl.Sum), a)
-			b := vec(0, 0)
-			ran(g.AllReduceInto(b, vec(x, y), goccl.Max), b)
-			c := vec(x, y)
-			ran(g.Reduce(c, goccl.Sum, 0), c)
-			d := vec(x, y)
-			ran(g.Broadcast(d, 1), d)
-			list := []*tensor.Dense{vec(0), vec(0)}
-			ran(g.AllGather(list, vec(x)), list...)
-			e := vec(0, 0)
-			ran(g.AllGatherInto(e, vec(x)), e)
-			f := vec(0)
-			ran(g.ReduceScatter(f, vec(x, y), goccl.Sum), f)
-			h := vec(0, 0)
-			ran(g.AllToAll(h, vec(x, y)), h)
-			i := vec(0, 0)
-			ran(g.AllToAllV(i, vec(x, y), []int{1, 1}, []int{1, 1}), i)
-			var all, parts []*tensor.Dense
-			if r == 0 {
-				all, parts = []*tensor.Dense{vec(0), vec(0)}, []*tensor.Dense{vec(7), vec(8)}
-			}
-			ran(g.Gather(all, vec(x), 0), all...)
-			j := vec(0)
-			ran(g.Scatter(j, parts, 0), j)
-			k := vec(x)
-			if r == 0 {
-				ran(g.Send(k, 1), k)
-			} else {
-				ran(g.Recv(k, 0), k)
-			}
-			l := vec(0)
-			ran(g.BatchSendRecv([]dense.P2P{{T: vec(y), Peer: 1 - r}, {T: l, Peer: 1 - r, Recv: true}}), l)
-			errs[r] = processgroup.WaitAll(t.Context(), ws...)
-		})
+		}
+		a := vec(x, y)
+		ran(g.AllReduce(a, goccl.Sum), a)
+		b := vec(0, 0)
+		ran(g.AllReduceInto(b, vec(x, y), goccl.Max), b)
+		c := vec(x, y)
+		ran(g.Reduce(c, goccl.Sum, 0), c)
+		d := vec(x, y)
+		ran(g.Broadcast(d, 1), d)
+		list := []*tensor.Dense{vec(0), vec(0)}
+		ran(g.AllGather(list, vec(x)), list...)
+		e := vec(0, 0)
+		ran(g.AllGatherInto(e, vec(x)), e)
+		f := vec(0)
+		ran(g.ReduceScatter(f, vec(x, y), goccl.Sum), f)
+		h := vec(0, 0)
+		ran(g.AllToAll(h, vec(x, y)), h)
+		i := vec(0, 0)
+		ran(g.AllToAllV(i, vec(x, y), []int{1, 1}, []int{1, 1}), i)
+		var all, parts []*tensor.Dense
+		if r == 0 {
+			all, parts = []*tensor.Dense{vec(0), vec(0)}, []*tensor.Dense{vec(7), vec(8)}
+		}
+		ran(g.Gather(all, vec(x), 0), all...)
+		j := vec(0)
+		ran(g.Scatter(j, parts, 0), j)
+		k := vec(x)
+		if r == 0 {
+			ran(g.Send(k, 1), k)
+		} else {
+			ran(g.Recv(k, 0), k)
+		}
+		l := vec(0)
+		ran(g.BatchSendRecv([]dense.P2P{{T: vec(y), Peer: 1 - r}, {T: l, Peer: 1 - r, Recv: true}}), l)
+		return ws
+	}
+	for r, g := range gs {
+		wg.Go(func() { errs[r] = processgroup.WaitAll(t.Context(), call(dense.Wrap(g).On(nil), r)...) })
 	}
 	wg.Wait()
 	require.NoError(t, errs[0])
@@ -80,14 +81,10 @@ func TestEveryMethod(t *testing.T) {
 		{"3 30", "2 20", "2 20", "2 20", "1", "2", "1 2", "30", "10 20", "10 20", "8", "1", "10"},
 	}
 	for r := range want {
-		var text []string
-		for _, s := range got[r] {
-			text = append(text, fmt.Sprint(s))
+		require.Len(t, got[r], len(want[r]))
+		for i, s := range got[r] {
+			require.Equal(t, "["+want[r][i]+"]", fmt.Sprint(s), "rank %d, result %d", r, i)
 		}
-		for i := range want[r] {
-			want[r][i] = "[" + want[r][i] + "]"
-		}
-		require.Equal(t, want[r], text, "rank %d", r)
 	}
 }
 

@@ -51,6 +51,15 @@ func (w *World) Groups(cfg processgroup.Config) []*processgroup.Group {
 	return gs
 }
 
+// Backends returns the ends of all ranks, for groups that are made otherwise.
+func (w *World) Backends() []processgroup.Backend {
+	bs := make([]processgroup.Backend, len(w.ports))
+	for r, p := range w.ports {
+		bs[r] = p
+	}
+	return bs
+}
+
 // Lose plays the death of a rank: all operations end with goccl.ErrPeerLost.
 func (w *World) Lose(rank int) {
 	w.mu.Lock()
