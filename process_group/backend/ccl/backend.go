@@ -5,6 +5,7 @@ package ccl
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -25,6 +26,7 @@ var (
 	_ processgroup.Allocator = (*Backend)(nil)
 	_ processgroup.Carrier   = (*Backend)(nil)
 	_ processgroup.Control   = (*control)(nil)
+	_ processgroup.Referee   = (*control)(nil)
 )
 
 // Wrap makes a backend of a communicator, which it then owns.
@@ -119,6 +121,18 @@ type control struct{ c *comm.Communicator }
 
 // Fail implements processgroup.Control.
 func (k *control) Fail(err error) { k.c.Fail(err) }
+
+// Decide implements processgroup.Referee.
+func (k *control) Decide(err error) error {
+	k.c.Fail(err)
+	// The communicator takes its own failure for the first after a second without
+	// an answer.
+	<-k.c.Failed()
+	if first := k.c.Err(); !errors.Is(first, goccl.ErrClosed) {
+		return first
+	}
+	return err
+}
 
 // OnFailure implements processgroup.Control.
 func (k *control) OnFailure(f func(error)) { k.c.OnFailure(f) }
