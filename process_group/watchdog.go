@@ -212,7 +212,8 @@ func (op *Op) waitsFor(rank int) bool {
 // timeout aborts the group because op was blocked for too long.
 func (d *watchdog) timeout(c *core, op *Op) {
 	e := goccl.NewError(op.Name(), fmt.Errorf("%w after %v", goccl.ErrTimeout, c.cfg.Timeout))
-	e.Group, e.Seq, e.Rank = c.cfg.Name, op.Seq, c.cfg.Rank
+	// It names no reporter: ranks whose time is up together say the same.
+	e.Group, e.Seq = c.cfg.Name, op.Seq
 	for _, l := range d.lagging() {
 		e.Missing = append(e.Missing, l.Rank)
 	}

@@ -78,7 +78,7 @@ func TestTimeoutNamesTheMissing(t *testing.T) {
 	var e *goccl.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, []int{1, 3}, e.Missing)
-	require.Equal(t, `goccl: rank 0: allreduce #1 on group "world": timed out after 1m0s; missing ranks 1, 3; `+
+	require.Equal(t, `goccl: allreduce #1 on group "world": timed out after 1m0s; missing ranks 1, 3; `+
 		`rank 1 does not answer, last at #0, rank 3 runs but has not called it, last at #0`, firstLine(err))
 	require.Equal(t, firstLine(err), c.Told().Error())
 }
