@@ -20,20 +20,16 @@ type callLog struct {
 }
 
 type logged struct {
-	call   Call
+	brief  brief
 	seq    uint64
 	sig    uint32
 	number uint64
-	batch  int
 }
 
-// add records a call. The buffers' owners are not kept.
+// add records a call.
 func (l *callLog) add(t *Task) {
-	e := &l.ring[l.n%uint64(len(l.ring))]
+	l.ring[l.n%uint64(len(l.ring))] = logged{brief: t.Call.brief(), seq: t.seq, sig: t.sig, number: t.Number}
 	l.n++
-	e.call, e.seq, e.sig, e.number = t.Call, t.seq, t.sig, t.Number
-	e.call.Src.Owner, e.call.Dst.Owner, e.call.Batch = nil, nil, nil
-	e.batch = len(t.Batch)
 }
 
 // report is what a rank says of itself when another asks.
@@ -74,7 +70,7 @@ func (c *Communicator) report() report {
 	}
 	for i := first; i < c.calls.n; i++ {
 		e := &c.calls.ring[i%uint64(len(c.calls.ring))]
-		r.Calls = append(r.Calls, reportCall{Seq: e.seq, Sig: e.sig, Number: e.number, Text: e.call.words(e.batch)})
+		r.Calls = append(r.Calls, reportCall{Seq: e.seq, Sig: e.sig, Number: e.number, Text: e.brief.String()})
 		r.Number = e.number
 	}
 	return r

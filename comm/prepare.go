@@ -37,12 +37,12 @@ type choice struct {
 // with the queue lock held.
 func (c *Communicator) prepare(call *Call, p *part) error {
 	u := call.unitBuffer()
-	unit := int64(u.Bytes())
+	unit, dtype := int64(u.Bytes()), u.DType
 	switch call.Coll {
 	case goccl.AllToAll:
 		unit /= int64(c.size)
 	case goccl.Barrier:
-		u.DType = goccl.U8
+		dtype = goccl.U8
 	}
 	p.args = exec.Args{In: call.Src.Addr, Out: call.Dst.Addr, Unit: unit}
 	p.args.Scale, p.args.Scaled = call.Op.Scale()
@@ -56,18 +56,18 @@ func (c *Communicator) prepare(call *Call, p *part) error {
 		root = call.Root
 	}
 	last := &c.last[call.Coll]
-	if last.bound != nil && last.coll == call.Coll && last.op == call.Op.Kind() && last.dtype == u.DType &&
+	if last.bound != nil && last.coll == call.Coll && last.op == call.Op.Kind() && last.dtype == dtype &&
 		last.window == window && last.root == root && last.unit == unit {
 		p.key, p.bound = last.key, last.bound
 		return nil
 	}
-	key, err := c.choose(call, u.DType, unit, window, root)
+	key, err := c.choose(call, dtype, unit, window, root)
 	if err != nil {
 		return err
 	}
 	p.key, p.bound = key, c.programs[key]
 	if p.bound != nil {
-		*last = choice{coll: call.Coll, op: call.Op.Kind(), dtype: u.DType, window: window, root: root, unit: unit, key: key, bound: p.bound}
+		*last = choice{coll: call.Coll, op: call.Op.Kind(), dtype: dtype, window: window, root: root, unit: unit, key: key, bound: p.bound}
 	}
 	return nil
 }

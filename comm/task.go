@@ -25,6 +25,9 @@ type Call struct {
 	// As makes the parts of a batch one collective in signatures and messages:
 	// an AllGather into separate buffers is a batch of transfers. Optional.
 	As goccl.Collective
+	// Checked says that the caller has made the checks that Start makes: types,
+	// counts, ranks and overlaps.
+	Checked bool
 	// Number is the caller's own number for messages, for example the sequence
 	// number in a process group. Optional.
 	Number uint64
@@ -134,27 +137,45 @@ func (p Pending) release() {
 }
 
 // describe says what a call is, in the words of an error message.
-func (c *Call) describe() string { return c.words(len(c.Batch)) }
+func (c *Call) describe() string { return c.brief().String() }
 
-// words is describe for a call of which only the length of the batch is left.
-func (c *Call) words(batch int) string {
+// brief is what a message says of a call: small, and free of the user's memory.
+type brief struct {
+	coll, as goccl.Collective
+	op       goccl.ReduceOp
+	dtype    goccl.DType
+	send     bool
+	tag      uint32
+	count    int
+	root     int
+	batch    int
+}
+
+func (c *Call) brief() brief {
+	u := c.unitBuffer()
+	return brief{coll: c.Coll, as: c.As, op: c.Op, dtype: u.DType, send: c.Send, tag: c.Tag, count: u.Count, root: c.Root, batch: len(c.Batch)}
+}
+
+// String returns, for example, "allreduce f32[4] sum".
+func (b brief) String() string {
 	switch {
-	case c.Coll == goccl.SendRecv && c.Send:
-		return fmt.Sprintf("send %v[%d] to rank %d%s", c.Src.DType, c.Src.Count, c.Root, tag(c.Tag))
-	case c.Coll == goccl.SendRecv:
-		return fmt.Sprintf("recv %v[%d] from rank %d%s", c.Dst.DType, c.Dst.Count, c.Root, tag(c.Tag))
-	case c.Coll == 0 && c.As != 0:
-		return fmt.Sprintf("%v of %d buffers", c.As, batch)
-	case c.Coll == 0:
-		return fmt.Sprintf("batch of %d operations", batch)
+	case b.coll == goccl.SendRecv && b.send:
+		return fmt.Sprintf("send %v[%d] to rank %d%s", b.dtype, b.count, b.root, tag(b.tag))
+	case b.coll == goccl.SendRecv:
+		return fmt.Sprintf("recv %v[%d] from rank %d%s", b.dtype, b.count, b.root, tag(b.tag))
+	case b.coll == 0 && b.as != 0:
+		return fmt.Sprintf("%v of %d buffers", b.as, b.batch)
+	case b.coll == 0:
+		return fmt.Sprintf("batch of %d operations", b.batch)
+	case b.coll == goccl.Barrier:
+		return "barrier"
 	}
-	b := c.unitBuffer()
-	s := fmt.Sprintf("%v %v[%d]", c.Coll, b.DType, b.Count)
-	if c.Coll.Reduces() {
-		s += " " + c.Op.Kind().String()
+	s := fmt.Sprintf("%v %v[%d]", b.coll, b.dtype, b.count)
+	if b.coll.Reduces() {
+		s += " " + b.op.Kind().String()
 	}
-	if c.Coll.Rooted() {
-		s += fmt.Sprintf(" root %d", c.Root)
+	if b.coll.Rooted() {
+		s += fmt.Sprintf(" root %d", b.root)
 	}
 	return s
 }
@@ -168,18 +189,18 @@ func tag(t uint32) string {
 
 // unitBuffer is the buffer whose size all ranks share: one rank's part where a
 // collective has parts, else the whole.
-func (c *Call) unitBuffer() device.Buffer {
+func (c *Call) unitBuffer() *device.Buffer {
 	switch c.Coll {
 	case goccl.ReduceScatter, goccl.Scatter:
-		return c.Dst
+		return &c.Dst
 	case goccl.Broadcast:
 		if c.Src.Count == 0 && c.Src.DType == 0 {
-			return c.Dst
+			return &c.Dst
 		}
 	case goccl.SendRecv:
 		if !c.Send {
-			return c.Dst
+			return &c.Dst
 		}
 	}
-	return c.Src
+	return &c.Src
 }

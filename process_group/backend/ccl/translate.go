@@ -12,6 +12,12 @@ import (
 // copy in between.
 func translate(op *processgroup.Op, t *comm.Task, rank, size int) {
 	batch := t.Batch[:0]
+	if op.Coll == goccl.AllReduce && len(op.Parts) == 0 && op.Src.Device.Kind == device.Host { // the hot path
+		c := &t.Call
+		c.Coll, c.As, c.Op, c.Root, c.Send, c.Tag, c.Batch = op.Coll, 0, op.Redop, 0, false, 0, batch
+		c.Src, c.Dst, c.Number, c.Checked = op.Src, op.Dst, op.Seq, true
+		return
+	}
 	t.Call = comm.Call{Number: op.Seq}
 	switch {
 	case len(op.Parts) > 0:
