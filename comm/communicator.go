@@ -64,11 +64,19 @@ type shape struct {
 	peers     []transport.Peer
 	graph     *graph.Graph
 	hosts     int
+	crowd     crowd
 	layout    exec.Layout
 	regions   []transport.Segment // by rank, nil when not mapped
 	bell      *atomic.Uint64
 	mapper    transport.Mapper // nil when not mapped
 	windowIDs uint32           // guarded by engine.mu
+}
+
+// crowd is how ranks share their machines; all ranks know the same one.
+type crowd struct {
+	ranks     int  // the most ranks of one host
+	cores     int  // the fewest cores that a host's ranks share
+	inProcess bool // all ranks are in one process
 }
 
 // Rank returns this rank.

@@ -66,6 +66,9 @@ type Request struct {
 	// MaxChunk is the most bytes of a chunk by protocol.
 	MaxChunkLL, MaxChunkSimple int64
 	Hosts                      int
+	RanksPerHost               int  // the most ranks of one host
+	Cores                      int  // the fewest cores that a host's ranks share
+	InProcess                  bool // all ranks are goroutines of one process
 }
 
 // Decision is a Tuner's answer.

@@ -43,6 +43,7 @@ type hello struct {
 	Version  int               `json:"version"`
 	Peer     transport.Peer    `json:"peer"`
 	Settings map[string]string `json:"settings,omitempty"`
+	Cores    int               `json:"cores"` // what this rank can use of them
 }
 
 // Init joins the communicator that id names and blocks until all ranks have. An
@@ -103,6 +104,7 @@ func (c *Communicator) alone() error {
 		return err
 	}
 	c.graph, c.hosts, c.peers = g, 1, []transport.Peer{{PID: os.Getpid(), Process: process()}}
+	c.crowd = crowd{ranks: 1, cores: spin.Cores(), inProcess: true}
 	c.exec = exec.New(exec.Config{Size: 1})
 	c.waiter.Policy = spin.Policy{Local: true}
 	c.spawnRunner()
@@ -117,7 +119,7 @@ func (c *Communicator) join(ctx context.Context, id UniqueID, cfg Config) error 
 	if err != nil {
 		return err
 	}
-	info, err := json.Marshal(hello{Version: Version, Peer: self, Settings: cfg.Settings})
+	info, err := json.Marshal(hello{Version: Version, Peer: self, Settings: cfg.Settings, Cores: spin.Cores()})
 	if err != nil {
 		return err
 	}
@@ -172,6 +174,9 @@ func (c *Communicator) meet() error {
 		}
 		h.Peer.Rank = r
 		c.peers = append(c.peers, h.Peer)
+		if h.Cores = max(h.Cores, 1); r == 0 || h.Cores < c.crowd.cores {
+			c.crowd.cores = h.Cores
+		}
 		for k, v := range h.Settings {
 			if values[k] == nil {
 				values[k] = map[string][]int{}
@@ -226,23 +231,22 @@ func (c *Communicator) settle(ctx context.Context, cfg Config) error {
 		}
 		c.regions = parts
 	}
-	places, hosts := make([]graph.Place, c.size), map[uint64]bool{}
-	local, inProcess := 0, true
+	places, hosts := make([]graph.Place, c.size), map[uint64]int{}
+	c.crowd.inProcess = true
 	for r, p := range c.peers {
 		places[r] = graph.Place{Host: hostOf(&p), Mapped: c.mapper != nil}
-		hosts[places[r].Host] = true
-		if places[r].Host == hostOf(&c.peers[c.rank]) {
-			local++
-		}
-		inProcess = inProcess && p.Process == process()
+		hosts[places[r].Host]++
+		c.crowd.ranks = max(c.crowd.ranks, hosts[places[r].Host])
+		c.crowd.inProcess = c.crowd.inProcess && p.Process == process()
 	}
+	local := hosts[hostOf(&c.peers[c.rank])]
 	var err error
 	if c.graph, err = graph.New(places); err != nil {
 		return err
 	}
 	c.hosts = len(hosts)
 	ec := exec.Config{Rank: c.rank, Size: c.size, Layout: c.layout, Windows: &c.windows}
-	c.waiter.Policy = spin.Policy{Local: inProcess, Oversubscribed: local > spin.Cores(), Network: c.mapper == nil}
+	c.waiter.Policy = spin.Policy{Local: c.crowd.inProcess, Oversubscribed: local > spin.Cores(), Network: c.mapper == nil}
 	for _, s := range c.regions {
 		ec.Regions = append(ec.Regions, s.Mem())
 		ec.Bells = append(ec.Bells, exec.Bell(s.Mem()))

@@ -90,7 +90,8 @@ func (c *Communicator) prepareTransfer(call *Call, p *part, unit int64) error {
 // choose asks the tuner and makes the key of its decision.
 func (c *Communicator) choose(call *Call, d goccl.DType, unit int64, window bool, root int) (plan.Key, error) {
 	r := Request{Coll: call.Coll, Bytes: unit, DType: d, Op: call.Op.Kind(), Ranks: c.size, Mapped: c.graph.Mapped, Window: window,
-		MaxOneShot: int64(slotLL), MaxChunkLL: slotLL, MaxChunkSimple: slotSimple, Hosts: c.hosts}
+		MaxOneShot: int64(slotLL), MaxChunkLL: slotLL, MaxChunkSimple: slotSimple,
+		Hosts: c.hosts, RanksPerHost: c.crowd.ranks, Cores: c.crowd.cores, InProcess: c.crowd.inProcess}
 	if c.graph.Mapped {
 		r.MaxOneShot = int64(c.layout.SlotBytes)
 	}
