@@ -66,10 +66,10 @@ type shape struct {
 	hosts     int
 	crowd     crowd
 	layout    exec.Layout
-	regions   []transport.Segment // by rank, nil when not mapped
-	bell      *atomic.Uint64
-	mapper    transport.Mapper // nil when not mapped
-	windowIDs uint32           // guarded by engine.mu
+	regions   []transport.Segment           // by rank, nil when not mapped
+	bell      atomic.Pointer[atomic.Uint64] // rung when this rank must look up; nil when not mapped
+	mapper    transport.Mapper              // nil when not mapped
+	windowIDs uint32                        // guarded by engine.mu
 }
 
 // crowd is how ranks share their machines; all ranks know the same one.

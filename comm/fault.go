@@ -133,8 +133,8 @@ func (c *Communicator) adopt(err error) {
 	}
 	close(c.failedC)
 	c.endLife(err)
-	if c.bell != nil {
-		spin.Wake(c.bell)
+	if bell := c.bell.Load(); bell != nil { // a peer may fail while this rank still sets up
+		spin.Wake(bell)
 	}
 	c.nudge()
 }

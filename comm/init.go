@@ -252,7 +252,7 @@ func (c *Communicator) settle(ctx context.Context, cfg Config) error {
 		ec.Bells = append(ec.Bells, exec.Bell(s.Mem()))
 	}
 	if ec.Bells != nil {
-		c.bell = ec.Bells[c.rank]
+		c.bell.Store(ec.Bells[c.rank])
 	}
 	c.exec = exec.New(ec)
 	return nil
