@@ -17,6 +17,7 @@ type Options struct {
 	Ranks          int     // rank processes on this machine
 	Epochs         int     // passes over the training images
 	Batch          int     // samples in a step, over all ranks together
+	Images         int     // train on the first so many images, and test on at most as many
 	BucketMiB      float64 // size from which a gradient bucket is full, in MiB
 	FirstBucketMiB float64 // the same for the bucket that fires first, in MiB
 	NoOverlap      bool    // communicate only after the backward pass
@@ -33,6 +34,7 @@ func Default() Options {
 		Ranks:          4,
 		Epochs:         3,
 		Batch:          600,
+		Images:         mnist.Train,
 		BucketMiB:      0.4,
 		FirstBucketMiB: 0.25,
 		LR:             0.15,
@@ -52,6 +54,7 @@ func Parse(args []string, out io.Writer) (Options, error) {
 	fs.IntVar(&o.Ranks, "ranks", o.Ranks, "`number` of rank processes on this machine")
 	fs.IntVar(&o.Epochs, "epochs", o.Epochs, "`passes` over the training images")
 	fs.IntVar(&o.Batch, "batch", o.Batch, "`samples` in a step, over all ranks together")
+	fs.IntVar(&o.Images, "images", o.Images, "train on the first `images` of the set, and test on at most as many")
 	fs.Float64Var(&o.BucketMiB, "bucket-mb", o.BucketMiB, "a gradient bucket is full from this size on, in `MiB`")
 	fs.Float64Var(&o.FirstBucketMiB, "first-bucket-mb", o.FirstBucketMiB, "the same for the bucket that fires first, in `MiB`")
 	fs.BoolVar(&o.NoOverlap, "no-overlap", o.NoOverlap, "communicate only after the backward pass")
@@ -87,8 +90,11 @@ func (o Options) Validate() error {
 	if o.Epochs < 1 {
 		wrong("-epochs %d: must be at least 1", o.Epochs)
 	}
-	if o.Batch < 1 || o.Batch > mnist.Train {
-		wrong("-batch %d: must be 1 to %d, the number of training images", o.Batch, mnist.Train)
+	if o.Images < 1 || o.Images > mnist.Train {
+		wrong("-images %d: must be 1 to %d", o.Images, mnist.Train)
+	}
+	if o.Batch < 1 || o.Batch > o.Images {
+		wrong("-batch %d: must be 1 to %d, the number of training images", o.Batch, o.Images)
 	} else if o.Ranks >= 1 && o.Batch%o.Ranks != 0 {
 		wrong("-batch %d: must be a multiple of -ranks %d, as all ranks take equal shares: try %d",
 			o.Batch, o.Ranks, max(1, o.Batch/o.Ranks)*o.Ranks)
