@@ -105,6 +105,7 @@ func (j *Job) supervise(ctx context.Context) error {
 		}
 		cause = err
 		j.spec.Logger.Info("stopping all ranks", "cause", err, "grace", j.spec.Grace)
+		j.spec.OnStop(err)
 		j.stop(sig)
 		kill = time.After(max(0, j.spec.Grace))
 	}

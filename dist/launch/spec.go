@@ -69,6 +69,12 @@ type Spec struct {
 	// Descriptor 3 is the listener on rank 0 and closed on others. Not on Windows.
 	ExtraFiles []*os.File
 
+	// OnStop, if not nil, is called once when the job begins to end before its
+	// time, with what Wait will return, and before any rank is told to stop: what
+	// it passes on to the ranks they have when their signal comes. It must not
+	// block, nor call the job.
+	OnStop func(cause error)
+
 	// Logger is told of starts and ends; nil: no one.
 	Logger *slog.Logger
 }
@@ -95,6 +101,9 @@ func (s *Spec) check() error {
 	}
 	if s.Job == "" {
 		s.Job = rand.Text()
+	}
+	if s.OnStop == nil {
+		s.OnStop = func(error) {}
 	}
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
