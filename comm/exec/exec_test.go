@@ -166,6 +166,7 @@ func (m *mesh) reduce(bs []*Bound, in [][]uint64, d goccl.DType, op goccl.Reduce
 		args[r].Scale, args[r].Scaled = op.Scale()
 	}
 	m.run(bs, args, rng)
+	runtime.KeepAlive(in)
 	return out
 }
 
