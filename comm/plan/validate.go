@@ -115,7 +115,18 @@ func (v validator) rows() string {
 			return fmt.Sprintf("signal %d: peer %d, word %d", i, s.Peer, s.Word)
 		}
 	}
+	var used [len(Row{}.P)]bool
+	for _, x := range p.Exprs {
+		if x.P >= 0 {
+			used[x.P] = true
+		}
+	}
 	for ch, r := range p.Rows {
+		for i, x := range r.P {
+			if x != 0 && !used[i] {
+				return fmt.Sprintf("row %d: number %d is %d and no expression uses it", ch, i, x)
+			}
+		}
 		if int(r.ConnLo)+int(r.ConnN) > len(p.Conns) || int(r.SigLo)+int(r.SigN) > len(p.Sigs) {
 			return fmt.Sprintf("row %d: connectors or signals out of range", ch)
 		}

@@ -135,7 +135,7 @@ func TestBankReusedTooEarly(t *testing.T) {
 		p.Lanes[0].Hi += 2
 	}
 	require.NoError(t, Check(ps, Options{Units: []int64{0, 4, 64}}))
-	require.Equal(t, BankReuse, kindOf(t, Check(ps, Options{})))
+	require.Equal(t, BankReuse, kindOf(t, Check(ps, Options{Units: []int64{128}})))
 }
 
 func TestScratchSlotOfAnotherRank(t *testing.T) {
