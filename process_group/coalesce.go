@@ -29,26 +29,16 @@ type batch struct {
 // ranks fail with that text. Without calls the Work has ended at once.
 func (g *Group) Coalesce(fn func() error) Work {
 	c := g.core
-	c.mu.Lock()
-	if c.open != nil {
-		c.open.depth++
-		w := Work{c.open.op, c.open.gen}
-		c.mu.Unlock()
-		err := fn()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.open != nil {
-			c.open.depth--
-			c.open.note(err)
-		}
-		return w
-	}
-	c.mu.Unlock()
-
 	s := g.settings(nil)
 	op, w := g.call(goccl.SendRecv, &s)
 	if op == nil {
 		return w
+	}
+	if b := c.open; b != nil {
+		c.recycle(op)
+		b.depth++
+		c.mu.Unlock()
+		return b.nested(c, fn)
 	}
 	c.open = &batch{op: op, gen: c.serialOf(op)}
 	c.mu.Unlock()
@@ -62,6 +52,18 @@ func (g *Group) Coalesce(fn func() error) Work {
 	err := fn()
 	returned = true
 	return g.complete(err)
+}
+
+// nested runs fn as a part of b.
+func (b *batch) nested(c *core, fn func() error) Work {
+	err := fn()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == b { // else the outer one returned before, which it reports
+		b.depth--
+		b.note(err)
+	}
+	return Work{b.op, b.gen}
 }
 
 // complete starts what was collected.

@@ -106,6 +106,27 @@ func TestC73CoalesceCannotBeLeftOpen(t *testing.T) {
 	}
 }
 
+// TestCoalesceOfTwoGoroutines holds that two that meet by mistake end, well or with
+// an error, and that the group is not left open.
+func TestCoalesceOfTwoGoroutines(t *testing.T) {
+	for range 200 {
+		g := processgroup.New(processgroup.Config{Name: "g", Size: 2, Backend: fake.Immediate()})
+		errs := make(chan error, 2)
+		for range cap(errs) {
+			go func() {
+				w := g.Coalesce(func() error { g.AllReduce(f32(1), goccl.Sum); return nil })
+				<-w.Done()
+				errs <- w.Wait(t.Context())
+			}()
+		}
+		first, second := <-errs, <-errs
+		if first == nil && second == nil {
+			require.NoError(t, g.AllReduce(f32(1), goccl.Sum).Wait(t.Context()))
+		}
+		require.NoError(t, g.Close())
+	}
+}
+
 func TestCoalesceDone(t *testing.T) {
 	g, b := held(t, nil)
 	var done <-chan struct{}

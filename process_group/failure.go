@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/goccl/goccl"
@@ -18,8 +19,8 @@ type failure struct {
 
 type cause struct{ err error }
 
-// Failure is the end of a group by the doing of one rank. Its text is the same on
-// all ranks, in one line.
+// Failure is the end of a group by the doing of one rank. Its text is one line,
+// with the first line of Err, so that all ranks can repeat it.
 type Failure struct {
 	Rank  int // in the group
 	Group string
@@ -32,7 +33,8 @@ type Failure struct {
 // Error returns, for example,
 // "goccl: rank 2 (node1, pid 81) failed: no more data".
 func (f *Failure) Error() string {
-	return fmt.Sprintf("goccl: rank %d (%s, pid %d) %s: %v", f.Rank, f.Host, f.PID, f.Did, f.Err)
+	why, _, _ := strings.Cut(f.Err.Error(), "\n")
+	return fmt.Sprintf("goccl: rank %d (%s, pid %d) %s: %s", f.Rank, f.Host, f.PID, f.Did, why)
 }
 
 // Unwrap returns what the rank gave as its reason, and goccl.ErrAborted.
@@ -91,7 +93,12 @@ func (c *core) Fail(err error) {
 	if err == nil {
 		err = errors.New("no reason given")
 	}
-	if first := c.cause(); first != nil {
+	if c.cause() != nil {
+		return
+	}
+	var root *Failure
+	if errors.As(err, &root) { // from another group of this process
+		c.fail(root, true)
 		return
 	}
 	c.fail(c.own("failed", err), true)

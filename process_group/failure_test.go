@@ -132,6 +132,19 @@ func TestFailAndAbortNameThisRank(t *testing.T) {
 	require.ErrorContains(t, g.Err(), "no reason given")
 }
 
+func TestFailurePassesFromGroupToGroup(t *testing.T) {
+	tp, world := fake.Groups(2, processgroup.Config{Name: "tp"}), fake.Groups(2, processgroup.Config{})
+	inner, outer := tp[0].AllReduce(f32(1), goccl.Sum), world[1].AllReduce(f32(1), goccl.Sum)
+	tp[1].Fail(errors.New("first line\nsecond line"))
+	err := inner.Wait(t.Context())
+	require.Regexp(t, `^goccl: rank 1 \(.*\) failed: first line$`, firstLine(err))
+	world[0].Fail(err)
+	require.Equal(t, firstLine(err), firstLine(outer.Wait(t.Context())), "the other group tells of the same rank")
+	for _, g := range append(tp, world...) {
+		require.NoError(t, g.Close())
+	}
+}
+
 func TestCloseGivesUpOnWhatNeverEnds(t *testing.T) {
 	g := processgroup.New(processgroup.Config{Name: "world", Size: 2, Backend: fake.New(), Timeout: 1})
 	w := g.AllReduce(f32(1), goccl.Sum)

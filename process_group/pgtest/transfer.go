@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/goccl/goccl"
@@ -168,10 +169,11 @@ func barrierAndAgree(t *testing.T, s *suite) {
 	})
 }
 
+// monitoredBarrier is called by ranks 0 and 1 of 4. Each must name both that never
+// come; on a machine under load it may name the other caller too.
 func monitoredBarrier(t *testing.T, s *suite) {
 	gs := s.groups(t, 4)
 	errs := run(t, gs[:2], func(ctx context.Context, g *processgroup.Group) error {
-		// Rank 0 gives up when rank 1 has, so that both have come.
 		ctx, cancel := context.WithTimeout(ctx, limit/60)
 		defer cancel()
 		return g.MonitoredBarrier(ctx)
@@ -181,9 +183,12 @@ func monitoredBarrier(t *testing.T, s *suite) {
 		if !errors.As(err, &e) || !errors.Is(err, goccl.ErrTimeout) {
 			t.Fatalf("rank %d: %v is no timeout", r, err)
 		}
-		if got := fmt.Sprint(e.Missing); got != "[2 3]" {
-			t.Errorf("rank %d: missing %s, want [2 3]", r, got)
+		if !slices.Contains(e.Missing, 2) || !slices.Contains(e.Missing, 3) || slices.Contains(e.Missing, r) {
+			t.Errorf("rank %d: missing %v, want 2 and 3", r, e.Missing)
 		}
+	}
+	if err := gs[3].Err(); err != nil {
+		t.Errorf("the group failed: %v", err)
 	}
 }
 
