@@ -167,3 +167,16 @@ func HostBytes(b Buffer) []byte {
 	}
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&b.Addr)), b.Bytes())
 }
+
+// View returns the elements of a host buffer as a slice of their Go type, nil for
+// an empty buffer. It panics when T is not the buffer's type or the buffer is not
+// in host memory. The slice does not keep the memory alive: b.Owner does.
+func View[T goccl.Number](b Buffer) []T {
+	if goccl.DTypeOf[T]() != b.DType || b.Device.Kind != Host {
+		panic(fmt.Sprintf("device: a buffer of %v on %v viewed as %v", b.DType, b.Device, goccl.DTypeOf[T]()))
+	}
+	if b.Count == 0 {
+		return nil
+	}
+	return unsafe.Slice(*(**T)(unsafe.Pointer(&b.Addr)), b.Count)
+}
