@@ -26,6 +26,7 @@ type Communicator struct {
 	shape
 	programs map[plan.Key]*exec.Bound // guarded by engine.mu
 	last     [lastChoices]choice      // guarded by engine.mu
+	binds    sync.Mutex               // held by the one that connects a Program
 	exec     *exec.Exec
 	links    *links
 	windows  windows

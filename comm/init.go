@@ -134,7 +134,7 @@ func (c *Communicator) join(ctx context.Context, id UniqueID, cfg Config) error 
 		c.Fail(err)
 		return err
 	}
-	c.links = &links{self: c.rank, peers: c.peers, ts: cfg.Transports, session: c.session, life: c.life,
+	c.links = &links{self: c.rank, peers: c.peers, ts: cfg.Transports, session: c.session, life: c.life, patience: 2 * c.timeout,
 		sends: map[link]transport.SendSide{}, recvs: map[link]transport.RecvSide{}}
 	close(c.linked)
 	return c.settle(ctx, cfg)

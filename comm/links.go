@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm/bootstrap"
@@ -20,6 +21,9 @@ type links struct {
 	ts      []transport.Transport
 	session *bootstrap.Session
 	life    context.Context
+	// patience bounds the way to a connection. It is longer than an operation's
+	// timeout, whose error has more to say.
+	patience time.Duration
 
 	mu     sync.Mutex
 	closed bool
@@ -126,10 +130,12 @@ func (l *links) Send(c plan.Conn, channel int) (*transport.Send, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.session.Send(l.life, k.peer, askHandle|k.bits(), nil); err != nil {
+	ctx, cancel := context.WithTimeout(l.life, l.patience)
+	defer cancel()
+	if err := l.session.Send(ctx, k.peer, askHandle|k.bits(), nil); err != nil {
 		return nil, l.failed(k, t, "ask for the receiver's handle", err)
 	}
-	handle, err := l.session.Recv(l.life, k.peer, haveHandle|k.bits())
+	handle, err := l.session.Recv(ctx, k.peer, haveHandle|k.bits())
 	if err != nil {
 		return nil, l.failed(k, t, "wait for the receiver's handle", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm/exec"
 	"github.com/goccl/goccl/comm/plan"
-	"github.com/goccl/goccl/comm/plan/algo"
 )
 
 // The FIFOs of a connection. A chunk is one slot, so that what is in flight
@@ -127,28 +126,6 @@ func (c *Communicator) choose(call *Call, d goccl.DType, unit int64, window bool
 		key.Chunk = 1 << 30 // nothing is staged, so nothing bounds a chunk
 	}
 	return key, nil
-}
-
-// bind builds and connects the Program of p. It may wait for peers. Called with
-// the token held.
-func (c *Communicator) bind(p *part) error {
-	c.mu.Lock()
-	p.bound = c.programs[p.key]
-	c.mu.Unlock()
-	if p.bound != nil {
-		return nil
-	}
-	prog, err := algo.Build(p.key, c.rank, c.graph)
-	if err != nil {
-		return err
-	}
-	if p.bound, err = exec.Bind(prog, c.links); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.programs[p.key] = p.bound
-	c.mu.Unlock()
-	return nil
 }
 
 // signature mixes what must agree between ranks into one word. It is compared,

@@ -170,7 +170,7 @@ func (c *Communicator) step(t *Task) (ended, moved bool, err error) {
 
 func (c *Communicator) stepPart(p *part) (ended, moved bool, err error) {
 	if p.run == nil {
-		if err := c.beginPart(p); err != nil {
+		if begun, err := c.beginPart(p); !begun {
 			return false, false, err
 		}
 	}
@@ -183,10 +183,11 @@ func (c *Communicator) stepPart(p *part) (ended, moved bool, err error) {
 	return ended, moved, err
 }
 
-func (c *Communicator) beginPart(p *part) error {
+// beginPart gives p a run; false without an error while it is being connected.
+func (c *Communicator) beginPart(p *part) (bool, error) {
 	if p.bound == nil {
-		if err := c.bind(p); err != nil {
-			return err
+		if ready, err := c.bind(p); !ready {
+			return false, err
 		}
 	}
 	if n := len(c.runs); n > 0 {
@@ -194,7 +195,8 @@ func (c *Communicator) beginPart(p *part) error {
 	} else {
 		p.run = new(exec.Run)
 	}
-	return p.run.Begin(c.exec, p.bound, p.args)
+	err := p.run.Begin(c.exec, p.bound, p.args)
+	return err == nil, err
 }
 
 // stepBatch steps the first unfinished part of every chain.
@@ -226,10 +228,8 @@ func (c *Communicator) stepBatch(t *Task) (ended, moved bool, err error) {
 
 // release gives back the runs of an operation that will not go on.
 func (c *Communicator) release(t *Task) {
-	if t.part.run != nil {
-		t.part.run = nil
-	}
+	t.part.run, t.part.binding = nil, nil
 	for i := range t.parts {
-		t.parts[i].run = nil
+		t.parts[i].run, t.parts[i].binding = nil, nil
 	}
 }

@@ -65,13 +65,14 @@ const (
 
 // part is one Program run on one call.
 type part struct {
-	key   plan.Key
-	args  exec.Args
-	bound *exec.Bound
-	run   *exec.Run
-	chain int // parts of one chain run one after the other
-	ended bool
-	self  bool // a copy within this rank, no Program
+	key     plan.Key
+	args    exec.Args
+	bound   *exec.Bound
+	binding *binding // while it is being connected
+	run     *exec.Run
+	chain   int // parts of one chain run one after the other
+	ended   bool
+	self    bool // a copy within this rank, no Program
 }
 
 // word returns what to sleep on while the operation is blocked; nil: nothing.
