@@ -27,3 +27,13 @@ func FreeOps(g *Group) int {
 	}
 	return n
 }
+
+// SetTick changes how often the watchdog looks around. Before the first operation.
+func SetTick(g *Group, every time.Duration) { g.watch.every = every }
+
+// Armed reports whether the watchdog ticks.
+func Armed(g *Group) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.watch.armed
+}

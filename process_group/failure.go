@@ -88,7 +88,9 @@ func (c *core) Context() context.Context { return c.failure.ctx }
 
 // Fail ends the group on all ranks because this one cannot go on. The first line
 // of their errors is this rank, its host and the text of err. It does not wait for
-// them; a control plane may take a second to say which failure was the first. When the group has failed already, the first cause stays.
+// them; a control plane may take a second to say which failure was the first. When
+// the group has failed already, the first cause stays. An err that is a Failure of
+// another group is passed on as it is: it names who is to blame.
 func (c *core) Fail(err error) {
 	if err == nil {
 		err = errors.New("no reason given")

@@ -132,6 +132,28 @@ func TestFailAndAbortNameThisRank(t *testing.T) {
 	require.ErrorContains(t, g.Err(), "no reason given")
 }
 
+// referee is a control plane that knows of an earlier failure than it is told of.
+type referee struct {
+	*fake.Control
+	first error
+}
+
+func (r referee) Decide(err error) error {
+	r.Fail(err)
+	return r.first
+}
+
+func TestTheFirstFailureOfAllRanksDecides(t *testing.T) {
+	first := errors.New("goccl: rank 1 (far, pid 9) failed: earlier")
+	r := referee{new(fake.Control), first}
+	g, _ := held(t, r)
+	w := g.AllReduce(f32(1), goccl.Sum)
+	g.Fail(errors.New("a moment later"))
+	require.Equal(t, first.Error(), firstLine(w.Wait(t.Context())))
+	require.Equal(t, first, context.Cause(g.Context()))
+	require.ErrorContains(t, r.Told(), "a moment later", "told once, by Decide")
+}
+
 func TestFailurePassesFromGroupToGroup(t *testing.T) {
 	tp, world := fake.Groups(2, processgroup.Config{Name: "tp"}), fake.Groups(2, processgroup.Config{})
 	inner, outer := tp[0].AllReduce(f32(1), goccl.Sum), world[1].AllReduce(f32(1), goccl.Sum)

@@ -30,7 +30,8 @@ const (
 type watchdog struct {
 	wake  chan struct{}
 	stop  chan struct{}
-	armed bool // ticking; core.mu guards it
+	every time.Duration // between ticks; set before the first operation
+	armed bool          // ticking; core.mu guards it
 
 	asked  uint64 // generation of the operation asked about
 	askAt  int64  // when to ask next, nanoseconds after core.base
@@ -43,6 +44,7 @@ type watchdog struct {
 func (d *watchdog) init() {
 	d.wake = make(chan struct{}, 1)
 	d.stop = make(chan struct{})
+	d.every = tickEvery
 }
 
 // arm wakes the watchdog when it sleeps. core.mu is held.
@@ -79,7 +81,7 @@ func (d *watchdog) run(c *core) {
 
 // patrol ticks until there has been no work for a while; false means stop.
 func (d *watchdog) patrol(c *core) bool {
-	ticker := time.NewTicker(tickEvery)
+	ticker := time.NewTicker(d.every)
 	defer ticker.Stop()
 	failed := c.failure.ctx.Done()
 	for idle := 0; ; {

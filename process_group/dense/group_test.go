@@ -136,6 +136,33 @@ func TestMemoryOutlivesTheHeader(t *testing.T) {
 	require.Equal(t, count(50_000, 1), out.Data())
 }
 
+// packed packs and unpacks a 2 by 3 matrix of T through a collective that
+// adds nothing, and returns what it saw.
+func packed[T any](t *testing.T, backing []T, d goccl.DType) {
+	was := fmt.Sprint(backing)
+	x := transposed(t, tensor.New(tensor.WithShape(2, 3), tensor.WithBacking(backing)))
+	g := processgroup.New(processgroup.Config{Name: "g", Size: 1, Backend: fake.Connect(1).Backends()[0]})
+	defer func() { require.NoError(t, g.Close()) }()
+	var saw *tensor.Dense
+	require.NoError(t, dense.Through(t.Context(), x, func(b device.Buffer) processgroup.Work {
+		require.Equal(t, d, b.DType)
+		var err error
+		saw, err = dense.Tensor(b, 6)
+		require.NoError(t, err)
+		return g.AllReduce(b, goccl.Sum)
+	}))
+	require.Equal(t, was, fmt.Sprint(backing))
+	require.Equal(t, fmt.Sprint([]T{backing[0], backing[3], backing[1], backing[4], backing[2], backing[5]}), fmt.Sprint(saw.Data()))
+}
+
+func TestThroughEveryElementSize(t *testing.T) {
+	packed(t, []int8{1, 2, 3, 4, 5, 6}, goccl.I8)
+	packed(t, []goccl.Float16{10, 20, 30, 40, 50, 60}, goccl.F16)
+	packed(t, []int32{1, 2, 3, 4, 5, 6}, goccl.I32)
+	packed(t, []float64{1, 2, 3, 4, 5, 6}, goccl.F64)
+	packed(t, []int{1, 2, 3, 4, 5, 6}, goccl.I64)
+}
+
 func TestThroughGivesUp(t *testing.T) {
 	backing := count(4, 1)
 	d := transposed(t, on(backing, 2, 2))
