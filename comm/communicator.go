@@ -55,7 +55,7 @@ type control struct {
 	left     map[int]time.Time       // guarded by engine.mu
 	asking   atomic.Bool
 	linkDown atomic.Bool
-	owned    sync.WaitGroup
+	owned    owned
 	closing  sync.Once
 	closeErr error
 }
@@ -224,7 +224,7 @@ func (c *Communicator) shut() error {
 	if c.session != nil {
 		errs = append(errs, c.session.Close())
 	}
-	c.owned.Wait()
+	c.owned.wait()
 	if c.links != nil {
 		errs = append(errs, c.links.close(ctx))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccl/goccl"
@@ -222,13 +223,28 @@ func (c *Communicator) broken(t *Task, err error) {
 	c.Fail(e)
 }
 
-// spawn runs f in a goroutine that Close waits for.
+// spawn runs f in a goroutine that Close waits for; after Close it does not.
 func (c *Communicator) spawn(f func()) {
-	c.owned.Add(1)
-	go func() {
-		defer c.owned.Done()
-		f()
-	}()
+	c.owned.mu.Lock()
+	defer c.owned.mu.Unlock()
+	if !c.owned.over {
+		c.owned.running.Go(f)
+	}
+}
+
+// owned are the goroutines of a communicator besides the runner.
+type owned struct {
+	mu      sync.Mutex
+	over    bool
+	running sync.WaitGroup
+}
+
+// wait ends the spawning and waits for what runs.
+func (o *owned) wait() {
+	o.mu.Lock()
+	o.over = true
+	o.mu.Unlock()
+	o.running.Wait()
 }
 
 // OnFailure calls f with the failure of this communicator, once, from a

@@ -295,7 +295,7 @@ func (c *Communicator) undo() error {
 	if c.session != nil {
 		err = c.session.Close()
 	}
-	c.owned.Wait()
+	c.owned.wait()
 	return errors.Join(err, closeAll(c.regions))
 }
 
