@@ -31,13 +31,16 @@ func (p *Program) String() string {
 		}
 	}
 	for ch, r := range p.Rows {
-		fmt.Fprintf(&b, "channel %d: p %v", ch, r.P)
+		fmt.Fprintf(&b, "channel %d:", ch)
+		for i := range p.numbers() {
+			fmt.Fprintf(&b, " p%d=%d", i, r.P[i])
+		}
 		for i, c := range p.Conns[r.ConnLo : r.ConnLo+r.ConnN] {
 			dir := "from"
 			if c.Send {
 				dir = "to"
 			}
-			fmt.Fprintf(&b, ", %d %s %d", i, dir, c.Peer)
+			fmt.Fprintf(&b, ", conn %d %s %d", i, dir, c.Peer)
 		}
 		for i, s := range p.Sigs[r.SigLo : r.SigLo+r.SigN] {
 			dir := "waits for"
@@ -52,6 +55,15 @@ func (p *Program) String() string {
 		fmt.Fprintf(&b, "table %d: %v\n", i, t)
 	}
 	return b.String()
+}
+
+// numbers returns how many numbers of a row the expressions use.
+func (p *Program) numbers() int {
+	n := 0
+	for _, x := range p.Exprs {
+		n = max(n, int(x.P)+1)
+	}
+	return n
 }
 
 // String returns "whole" or "per rank".
@@ -129,11 +141,14 @@ func (p *Program) exprText(e uint16) string {
 		s += fmt.Sprintf("%+d*j", x.B)
 	}
 	s = strings.TrimPrefix(s, "+")
+	if x.M > 0 && (x.A != 0 && x.P >= 0 || x.B != 0) {
+		s = "(" + s + ")"
+	}
 	if x.M > 0 {
-		s = fmt.Sprintf("(%s)%%%d", s, x.M)
+		s += fmt.Sprintf("%%%d", x.M)
 	}
 	if x.T >= 0 {
-		s = fmt.Sprintf("t%d(%s)", x.T, strings.Trim(s, " "))
+		s = fmt.Sprintf("t%d(%s)", x.T, s)
 	}
 	return s
 }

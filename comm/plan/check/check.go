@@ -43,7 +43,7 @@ func survey(progs []*plan.Program, opt Options) (rep Report, v *Violation) {
 		units = Models(p, opt)
 	}
 	if aliases == nil {
-		aliases = Aliases(p.Key.Coll)
+		aliases = Aliases(p)
 	}
 	rep.Rendezvous = true
 	for _, unit := range units {

@@ -13,7 +13,7 @@ type Options struct {
 	Slots     int     // FIFO slots; 0: 4
 	SlotBytes int64   // of a FIFO or scratch slot; 0: the key's chunk
 	Units     []int64 // bytes of the buffer or block to check, without those that a Program that does not loop refuses; nil: the small models
-	Aliases   []Alias // nil: all that the collective has
+	Aliases   []Alias // nil: all that Aliases lists
 	Thin      bool    // only the small models with 0, 1, 2 and Slots+2 iterations
 	Margin    bool    // a Program that needs every slot is an error (NoMargin)
 	MaxSteps  int     // of one run; 0: 50 million

@@ -10,7 +10,7 @@ type Alias uint8
 
 // The alias modes. In place means that input and output are the same buffer, or
 // that the smaller one is this rank's own block of the larger. Mixed: even ranks
-// in place, odd ones not; ranks need not agree.
+// in place, odd ones not, for ranks need not agree.
 const (
 	OutOfPlace Alias = iota
 	InPlace
@@ -20,12 +20,15 @@ const (
 // String returns the name in lower case.
 func (a Alias) String() string { return [...]string{"out of place", "in place", "mixed"}[a] }
 
-// Aliases lists the alias modes that a collective has.
-func Aliases(c goccl.Collective) []Alias {
-	switch c {
+// Aliases lists the alias modes of a Program that are worth a run. Mixed is one
+// only where ranks touch each other's buffers: elsewhere what a rank sends is the
+// same in both modes, so no peer can tell them apart.
+func Aliases(p *plan.Program) []Alias {
+	switch p.Key.Coll {
 	case goccl.AllToAll, goccl.SendRecv, goccl.Barrier:
 		return []Alias{OutOfPlace}
-	case goccl.AllReduce, goccl.AllGather, goccl.ReduceScatter:
+	}
+	if p.Key.Window != plan.WindowNone {
 		return []Alias{OutOfPlace, InPlace, Mixed}
 	}
 	return []Alias{OutOfPlace, InPlace}

@@ -28,7 +28,9 @@ func newSpace(n int64, s stamp) *space {
 	if n == 0 {
 		return &space{}
 	}
-	return &space{segs: []seg{{end: n, wrote: s}}}
+	segs := make([]seg, 1, 16)
+	segs[0] = seg{end: n, wrote: s}
+	return &space{segs: segs}
 }
 
 // cut makes sure that a segment begins at off and returns its index.

@@ -27,8 +27,10 @@ type world struct {
 	ops     []*operation
 	ranks   []rank
 	bad     *Violation
-	// wrap replaces the domain of an agent, for tests of the checker itself.
-	wrap func(*agent) machine.Domain
+	// What tests of the checker itself replace: the domain of an agent, and the
+	// order in which n ranks or lanes are stepped.
+	wrap  func(*agent) machine.Domain
+	order func(n int) []int
 }
 
 type fifoKey struct {
@@ -80,6 +82,11 @@ func newWorld(opt Options, ops []*operation, t *terms) *world {
 	w.ranks = make([]rank, w.n)
 	w.calls = make([]int, w.n)
 	w.places = make([][2]places, w.n)
+	upTo := make([]int, max(w.n, w.maxChannels*w.maxLanes))
+	for i := range upTo {
+		upTo[i] = i
+	}
+	w.order = func(n int) []int { return upTo[:n] }
 	for r := range w.n {
 		c := make(clock, w.width)
 		c[r] = 1
@@ -136,7 +143,7 @@ func (w *world) word(ch int, s *plan.Sig, self int) *counter {
 func (w *world) run() *Violation {
 	for {
 		moved, left := false, false
-		for r := range w.ranks {
+		for _, r := range w.order(w.n) {
 			if w.ranks[r].op == len(w.ops) {
 				continue
 			}
@@ -166,7 +173,8 @@ func (w *world) stepRank(r int) (moved bool) {
 		moved = true
 	}
 	open := false
-	for _, a := range k.agents {
+	for _, i := range w.order(len(k.agents)) {
+		a := k.agents[i]
 		for !a.done && w.bad == nil {
 			if w.steps++; w.steps > w.opt.MaxSteps {
 				w.bad = atRank(Runaway, r, "more than %d steps", w.opt.MaxSteps)
