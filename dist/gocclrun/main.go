@@ -27,6 +27,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "[flags] [--] program [args...]", "run the ranks of a job on this machine (the default)", runCommand},
+		{"verdict", "DIR", "say in one sentence what the dumps of a job that failed show", func(args []string, std stdio) int { return verdictMain(args, std.out, std.err) }},
 	}
 }
 

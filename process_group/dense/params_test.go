@@ -8,23 +8,20 @@ import (
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/bucket"
-	"github.com/goccl/goccl/device"
 	processgroup "github.com/goccl/goccl/process_group"
 	"github.com/goccl/goccl/process_group/backend/fake"
 	"github.com/goccl/goccl/process_group/dense"
 )
 
-func param(name string, grad device.Buffer) bucket.Param { return bucket.Param{Name: name, Grad: grad} }
-
 func TestParams(t *testing.T) {
 	weight, bias := on(count(6, 1), 2, 3), on(count(3, 1), 3)
-	ps, err := dense.Params([]string{"weight", "bias"}, []*tensor.Dense{weight, bias}, param)
+	ps, err := dense.Params([]string{"weight", "bias"}, []*tensor.Dense{weight, bias})
 	require.NoError(t, err)
 	require.Equal(t, "bias", ps[1].Name)
 	require.Equal(t, 3, ps[1].Grad.Count)
-	_, err = dense.Params([]string{"weight"}, []*tensor.Dense{weight, bias}, param)
+	_, err = dense.Params([]string{"weight"}, []*tensor.Dense{weight, bias})
 	require.ErrorIs(t, err, goccl.ErrInvalid)
-	_, err = dense.Params([]string{"odd"}, []*tensor.Dense{transposed(t, on(count(6, 1), 2, 3))}, param)
+	_, err = dense.Params([]string{"odd"}, []*tensor.Dense{transposed(t, on(count(6, 1), 2, 3))})
 	require.ErrorIs(t, err, dense.ErrStrided)
 	require.ErrorContains(t, err, `gradient "odd"`)
 
