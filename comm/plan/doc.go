@@ -33,4 +33,10 @@
 // Program that uses it writes bank epoch mod Banks and advances the epoch once.
 // There is no credit: the Program must be a rendezvous, that is, its end on any
 // rank happens after its start on every peer.
+//
+// # Well-formed and right
+//
+// Validate says whether a Program is well-formed: any executor can step it without
+// a panic. Package check proves that the Programs of all ranks together do what
+// the collective promises.
 package plan

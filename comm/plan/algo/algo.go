@@ -28,6 +28,10 @@ const MaxRanks = 32767
 // maxFan is the most operands of one instruction.
 const maxFan = 255
 
+// maxParts is the most parts of one kind in a Program: their indices have 16
+// bits.
+const maxParts = 1<<16 - 1
+
 // Supports reports why there is no Program for collective c by algorithm a over
 // n ranks; nil when there is one.
 func Supports(c goccl.Collective, a goccl.Algorithm, n int) error {
@@ -79,7 +83,12 @@ func Build(k plan.Key, rank int, g *graph.Graph) (*plan.Program, error) {
 	if k.Window == plan.WindowBoth && !g.Mapped {
 		return nil, fmt.Errorf("%w: window %v without memory that all ranks map", goccl.ErrUnsupported, k.Window)
 	}
-	return builders[k.Algo][k.Coll](k, rank, g), nil
+	p := builders[k.Algo][k.Coll](k, rank, g)
+	if most := max(len(p.Code), len(p.Opnds), len(p.Exprs), len(p.Conns), len(p.Sigs)); most > maxParts {
+		return nil, fmt.Errorf("%w: %v over %d ranks in %d channels takes %d parts of one kind; at most %d (use fewer channels)", goccl.ErrUnsupported,
+			k.Coll, g.NRanks, k.Channels, most, maxParts)
+	}
+	return p, nil
 }
 
 func check(k plan.Key, rank, n int) error {

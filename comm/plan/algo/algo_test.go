@@ -99,6 +99,19 @@ func TestRingsStayShort(t *testing.T) {
 	}
 }
 
+// TestTooManyParts asks for more connectors than an index can name.
+func TestTooManyParts(t *testing.T) {
+	k := keyOf(goccl.AllReduce, goccl.TwoShot)
+	k.Channels = 200
+	_, err := Build(k, 0, shape(t, 255, false))
+	require.ErrorIs(t, err, goccl.ErrUnsupported)
+	require.ErrorContains(t, err, "use fewer channels")
+	k.Channels = 4
+	p, err := Build(k, 0, shape(t, 255, false))
+	require.NoError(t, err)
+	require.NoError(t, plan.Validate(p))
+}
+
 func TestSupports(t *testing.T) {
 	require.NoError(t, Supports(goccl.AllReduce, goccl.Ring, 1000))
 	require.NoError(t, Supports(goccl.SendRecv, goccl.Direct, 1000))

@@ -164,7 +164,10 @@ func (s *score) try(t *testing.T, progs []*plan.Program, rng *rand.Rand, wellFor
 // only edits count that leave the Program well-formed.
 func TestMutations(t *testing.T) {
 	seed, edits := uint64(1), 3000
-	if nightly() {
+	switch {
+	case testing.Short():
+		edits = 500
+	case nightly():
 		seed, edits = rand.Uint64(), 60000
 	}
 	rng := seeded(seed)

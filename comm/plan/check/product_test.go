@@ -13,17 +13,25 @@ import (
 // nightly runs the long products.
 func nightly() bool { return os.Getenv("GOCCL_NIGHTLY") == "1" }
 
+// ranksOf are the rank counts of the product. Short runs, under the race
+// detector, take few: the checker has no goroutines.
+func ranksOf() []int {
+	if testing.Short() {
+		return []int{1, 2, 3, 5, 8, 24}
+	}
+	return []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 24, 32, 33, 64, 65}
+}
+
 // TestBuilders checks every builder, collective, alias mode and root over 1 to 17
 // ranks and some more. The small ones get all sizes; protocols, channels and
 // layouts of hosts take turns, except at night.
 func TestBuilders(t *testing.T) {
-	ranks := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 24, 32, 33, 64, 65}
 	for i, b := range bodies() {
 		t.Run(b.String(), func(t *testing.T) {
 			t.Parallel()
 			turn := i
 			configs, models, steps := 0, 0, 0
-			for _, n := range ranks {
+			for _, n := range ranksOf() {
 				for _, v := range variants(b, n, &turn) {
 					rep, err := Survey(build(t, v.key, shape(t, n, v.hosts, v.mapped)), v.options(n))
 					require.NoError(t, err, "%v over %d ranks on %d hosts, mapped %v", v.key, n, v.hosts, v.mapped)
@@ -42,8 +50,8 @@ type variant struct {
 	mapped bool
 }
 
-// options limits what large worlds cost: above 17 ranks an empty buffer, one
-// iteration cut unevenly, and a full one with an element more.
+// options limits what large worlds cost: above 17 ranks one iteration cut
+// unevenly, and a full one with an element more.
 func (v variant) options(n int) Options {
 	if n <= 17 || nightly() {
 		return Options{Thin: n > 4 && !nightly() || n > 17}
@@ -53,7 +61,7 @@ func (v variant) options(n int) Options {
 		d = int64(n)
 	}
 	full := d * int64(v.key.Chunk) * int64(v.key.Channels)
-	return Options{Units: []int64{0, full/2 - 4, full + 4}}
+	return Options{Units: []int64{full/2 - 4, full + 4}}
 }
 
 // variants lists what to build for n ranks: everything at night, otherwise each
@@ -65,8 +73,11 @@ func variants(b body, n int, turn *int) []variant {
 		for _, w := range b.windows(mapped) {
 			for _, root := range b.roots(n) {
 				combos := 1
-				if nightly() || n <= 4 {
+				switch {
+				case nightly():
 					combos = 8
+				case n <= 4 && !testing.Short():
+					combos = 4
 				}
 				for range combos {
 					*turn++
@@ -94,11 +105,23 @@ func TestMargin(t *testing.T) {
 	}
 }
 
+// TestLargeChunks checks Programs with chunks as communicators make them: sizes
+// cost nothing, only cuts do.
+func TestLargeChunks(t *testing.T) {
+	k := plan.Key{Coll: goccl.AllReduce, Algo: goccl.TwoShot, Proto: goccl.Simple, DType: goccl.BF16, Channels: 2, Window: plan.WindowBoth, Chunk: 1 << 30}
+	require.NoError(t, Check(build(t, k, shape(t, 3, 1, true)), Options{}))
+	k.Window, k.Chunk, k.Algo = plan.WindowNone, 128<<10, goccl.Ring
+	require.NoError(t, Check(build(t, k, shape(t, 3, 1, true)), Options{}))
+}
+
 // TestSequences checks P;Q;P for every ordered pair of Programs that share
 // anything.
 func TestSequences(t *testing.T) {
 	ranks := []int{2, 3, 4}
-	if nightly() {
+	switch {
+	case testing.Short():
+		ranks = []int{3}
+	case nightly():
 		ranks = []int{2, 3, 4, 5, 8, 9}
 	}
 	for _, n := range ranks {
