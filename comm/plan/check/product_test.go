@@ -156,6 +156,11 @@ func family(t *testing.T, n int) [][]*plan.Program {
 					k := key(b.coll, b.algo, goccl.LL, 1+i%2, root, 1)
 					k.Window = w
 					ps = append(ps, build(t, k, g))
+					if mapped && b.algo == goccl.OneShot {
+						// The same with another number of channels: epochs are per channel.
+						k.Channels = 3 - k.Channels
+						ps = append(ps, build(t, k, g))
+					}
 				}
 			}
 		}
