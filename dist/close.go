@@ -10,10 +10,10 @@ import (
 
 // farewell is how long rank 0 of a job that failed goes on serving, so that the
 // others learn the cause from it.
-const farewell = 5 * time.Second
+const farewell = 2 * time.Second
 
 // Close leaves the job: it closes the groups that are left and, on rank 0, serves
-// the others until they have left too, at most for Config.Timeout, or 5 seconds
+// the others until they have left too, at most for Config.Timeout, or 2 seconds
 // when the job has failed. A rank that still needs this one in an operation fails
 // and names it. Close is idempotent; every rank calls it.
 func (j *Job) Close() error {
@@ -26,6 +26,7 @@ func (j *Job) close() error {
 	failed := j.world.Err() != nil
 	var errs []error
 	j.mu.Lock()
+	j.over = true // no group and no rendezvous is added from now on
 	groups := slices.Clone(j.groups)
 	j.mu.Unlock()
 	for _, g := range slices.Backward(groups) {
@@ -60,6 +61,10 @@ func (j *Job) signOut(ctx context.Context) error {
 // leave ends the rendezvous and the store when the others have left, or when ctx
 // ends.
 func (j *Job) leave(ctx context.Context) error {
+	j.mu.Lock()
+	j.over = true
+	roots := slices.Clone(j.roots)
+	j.mu.Unlock()
 	served := make(chan struct{})
 	go func() {
 		j.serves.Wait()
@@ -70,7 +75,7 @@ func (j *Job) leave(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	var errs []error
-	for _, r := range j.roots {
+	for _, r := range roots {
 		errs = append(errs, r.Close())
 	}
 	<-served

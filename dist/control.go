@@ -15,7 +15,7 @@ func (j *Job) control(b *ccl.Backend) processgroup.Control {
 	if j.world == nil {
 		return b.Control()
 	}
-	return &subject{b.Control(), j.world}
+	return &subject{Control: b.Control(), world: j.world}
 }
 
 // subject ends a group when the world fails: a rank that fails the world may be
@@ -23,14 +23,30 @@ func (j *Job) control(b *ccl.Backend) processgroup.Control {
 type subject struct {
 	processgroup.Control
 	world *Group
+	stop  func() bool // ends the listening to the world
 }
 
-var _ processgroup.Control = (*subject)(nil)
+var (
+	_ processgroup.Control = (*subject)(nil)
+	_ processgroup.Referee = (*subject)(nil)
+)
+
+// Decide implements processgroup.Referee.
+func (s *subject) Decide(err error) error {
+	if r, ok := s.Control.(processgroup.Referee); ok {
+		return r.Decide(err)
+	}
+	s.Control.Fail(err)
+	return err
+}
+
+// release lets go of a group that has ended.
+func (s *subject) release() { s.stop() }
 
 // OnFailure implements processgroup.Control.
 func (s *subject) OnFailure(f func(error)) {
 	s.Control.OnFailure(f)
-	context.AfterFunc(s.world.Context(), func() {
+	s.stop = context.AfterFunc(s.world.Context(), func() {
 		if cause := context.Cause(s.world.Context()); !errors.Is(cause, goccl.ErrClosed) {
 			f(cause)
 		}

@@ -132,6 +132,7 @@ func TestFailureOfTheWorldEndsItsGroups(t *testing.T) {
 
 // A rank that returns early is named by those that still need it.
 func TestC29RankThatLeavesEarlyIsNamed(t *testing.T) {
+	t.Parallel()
 	errs := each(t, 3, dist.Config{}, func(ctx context.Context, g *dist.Group) error {
 		if g.Rank() == 0 {
 			return nil
@@ -185,6 +186,7 @@ func TestC81MonitoredBarrierNamesAllMissing(t *testing.T) {
 }
 
 func TestC09MissingRankOfAGroupIsNamed(t *testing.T) {
+	t.Parallel()
 	errs := each(t, 4, dist.Config{Timeout: 300 * time.Millisecond}, func(ctx context.Context, g *dist.Group) error {
 		j, _ := dist.JobOf(ctx)
 		if g.Rank() == 3 || g.Rank() == 2 { // rank 3, the first of the group, and rank 2 never make it

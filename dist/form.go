@@ -59,13 +59,42 @@ func (j *Job) form(ctx context.Context, name, key string, ranks []int) (*Group, 
 	if j.cfg.Wrap != nil {
 		used = j.cfg.Wrap(name, d.me, b)
 	}
+	control := j.control(b)
 	g := processgroup.New(processgroup.Config{Job: j.cfg.Job, Name: name, Rank: d.me, Size: len(ranks), GlobalRanks: ranks, Backend: used,
-		Control: j.control(b), Timeout: j.cfg.Timeout, Logger: j.cfg.Logger, DumpDir: j.cfg.DumpDir})
+		Control: control, Timeout: j.cfg.Timeout, Logger: j.cfg.Logger, DumpDir: j.cfg.DumpDir})
+	if s, ok := control.(*subject); ok {
+		context.AfterFunc(g.Context(), s.release)
+	}
+	if !j.own(g, key) {
+		return nil, errors.Join(j.tooLate(name), g.Close())
+	}
+	return g, nil
+}
+
+// own makes g one of the groups that Close closes; false when it has begun.
+func (j *Job) own(g *Group, key string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.over {
+		return false
+	}
+	j.groups = slices.DeleteFunc(j.groups, func(old *Group) bool {
+		closed := errors.Is(context.Cause(old.Context()), goccl.ErrClosed)
+		if closed {
+			delete(j.keys, old)
+		}
+		return closed
+	})
 	j.groups = append(j.groups, g)
 	j.keys[g] = key
-	return g, nil
+	return true
+}
+
+// tooLate is the error of a group that a closed job should make.
+func (j *Job) tooLate(name string) error {
+	e := goccl.NewError("new", goccl.ErrClosed)
+	e.Rank, e.Group, e.Hint = j.Rank(), name, "the job is closed"
+	return e
 }
 
 // backend is what the library's own backend needs for d.
@@ -119,17 +148,9 @@ func (j *Job) invite(ctx context.Context, d draft) (comm.UniqueID, error) {
 	if err != nil {
 		return comm.UniqueID{}, fmt.Errorf("goccl: rank %d: open the rendezvous of group %q: %w", j.Rank(), d.name, err)
 	}
-	j.mu.Lock()
-	j.roots = append(j.roots, root)
-	j.mu.Unlock()
-	deadline, _ := ctx.Deadline()
-	j.serves.Go(func() {
-		joining, cancel := context.WithDeadline(context.Background(), deadline)
-		defer cancel()
-		if err := root.Serve(joining); err != nil {
-			j.cfg.Logger.Info("rendezvous ended", "group", d.name, "err", err)
-		}
-	})
+	if !j.serve(ctx, root, d.name) {
+		return comm.UniqueID{}, errors.Join(j.tooLate(d.name), root.Close())
+	}
 	text, err := json.Marshal(invitation{ID: root.ID(), Ranks: d.ranks})
 	if err == nil {
 		err = j.store.Set(ctx, d.key+"/id", text)
@@ -138,6 +159,32 @@ func (j *Job) invite(ctx context.Context, d draft) (comm.UniqueID, error) {
 		return comm.UniqueID{}, fmt.Errorf("goccl: rank %d: publish the rendezvous of group %q: %w", j.Rank(), d.name, err)
 	}
 	return root.ID(), nil
+}
+
+// serve runs a rendezvous until its ranks have left it; ctx bounds their joining.
+// It returns false when Close has begun, which waits for those that run.
+func (j *Job) serve(ctx context.Context, root *comm.Root, group string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.over {
+		return false
+	}
+	j.roots = append(j.roots, root)
+	deadline, _ := ctx.Deadline()
+	j.serves.Go(func() {
+		joining, cancel := context.WithDeadline(context.Background(), deadline)
+		defer cancel()
+		if err := root.Serve(joining); err != nil {
+			j.cfg.Logger.Info("rendezvous ended", "group", group, "err", err)
+		}
+		j.mu.Lock()
+		j.roots = slices.DeleteFunc(j.roots, func(r *comm.Root) bool { return r == root })
+		j.mu.Unlock()
+		if err := root.Close(); err != nil {
+			j.cfg.Logger.Info("rendezvous not closed", "group", group, "err", err)
+		}
+	})
+	return true
 }
 
 // uninvited is the error of a rank that waited in vain for the group's first

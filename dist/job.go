@@ -33,6 +33,7 @@ type Job struct {
 	world *Group
 
 	mu     sync.Mutex
+	over   bool              // Close has begun
 	counts map[string]int    // groups made so far, by the way and name they were made
 	keys   map[*Group]string // unique among the job's groups, equal on their ranks
 	groups []*Group          // in the order of making

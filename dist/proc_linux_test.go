@@ -71,6 +71,10 @@ func rankProcess(c *testproc.Child) error {
 		}
 	}
 	err = dist.Run(context.Background(), cfg, func(ctx context.Context, g *dist.Group) error { return work(ctx, o.Do, c, g) })
+	if err != nil {
+		// The rest of the error is in the output, for a test that fails.
+		os.Stderr.WriteString(err.Error() + "\n")
+	}
 	return c.Ready("ended: " + firstLine(err))
 }
 
@@ -123,7 +127,7 @@ func work(ctx context.Context, do string, c *testproc.Child, g *dist.Group) erro
 // loop reduces until that fails, and says when it has begun and whom it waits for.
 func loop(ctx context.Context, c *testproc.Child, g *dist.Group) error {
 	b := make([]float32, 1<<20)
-	if err := g.AllReduce(device.SliceOf(b), goccl.Max).Wait(ctx); err != nil {
+	if err := g.Barrier(ctx); err != nil {
 		return err
 	}
 	if err := c.Ready("running"); err != nil {

@@ -61,6 +61,7 @@ func TestC80KilledRankIsNamedByAll(t *testing.T) {
 }
 
 func TestC80StoppedRankIsReportedAndEndedAtTheTimeout(t *testing.T) {
+	t.Parallel()
 	g := start(t, 3, order{Do: "loop"}, "GOCCL_TIMEOUT=3s", "GOCCL_DUMP_DIR="+t.TempDir())
 	g.WaitReady(t)
 	g.Procs[2].Stop(t)
@@ -119,6 +120,7 @@ func TestC10SecondProcessOfARankIsRefused(t *testing.T) {
 }
 
 func TestC09MissingProcessIsNamed(t *testing.T) {
+	t.Parallel()
 	g := start(t, 2, order{Do: "hold", Size: 4, Ranks: []int{0, 2}}, "GOCCL_TIMEOUT=1s")
 	for _, line := range survivors(t, g, -1) {
 		require.Contains(t, line, "missing ranks 1, 3")
@@ -126,6 +128,7 @@ func TestC09MissingProcessIsNamed(t *testing.T) {
 }
 
 func TestC09MissingRankZeroIsNamed(t *testing.T) {
+	t.Parallel()
 	g := start(t, 1, order{Do: "hold", Size: 2, Ranks: []int{1}, Addr: freePort(t)}, "GOCCL_TIMEOUT=500ms")
 	line := survivors(t, g, -1)[0]
 	require.Contains(t, line, "rank 1: init:")
@@ -133,6 +136,7 @@ func TestC09MissingRankZeroIsNamed(t *testing.T) {
 }
 
 func TestC12RankThatFailsInInitEndsAll(t *testing.T) {
+	t.Parallel()
 	g := start(t, 3, order{Do: "fail in init"})
 	for r, line := range survivors(t, g, -1) {
 		require.Contains(t, line, "out of memory", "rank %d", r)
