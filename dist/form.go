@@ -103,8 +103,9 @@ func (j *Job) backend(d draft) ccl.Config {
 	cfg := ccl.Config{Rank: d.me, Size: len(d.ranks), Name: d.name, Job: j.cfg.Job, Settings: t.settings(), HostID: tr.HostID,
 		NoShm: tr.NoShm, InProcess: j.local, Decorate: tr.Decorate, Timeout: j.cfg.Timeout, Logger: j.cfg.Logger,
 		Force: ccl.Force{Algorithm: t.Algorithm, Protocol: t.Protocol, MaxChannels: t.MaxChannels, ChunkBytes: t.ChunkBytes}}
-	if !t.Deterministic {
-		cfg.Tuner = t.Tuner
+	cfg.Tuner = t.Tuner
+	if t.Deterministic {
+		cfg.Tuner = comm.DefaultTuner()
 	}
 	if !j.local {
 		cfg.Socket = j.sockets()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -161,3 +163,30 @@ func TestMesh(t *testing.T) {
 }
 
 func isInvalid(err error) bool { return errors.Is(err, goccl.ErrInvalid) }
+
+// C15: groups made and closed in a loop leave no goroutine behind while the job
+// goes on; those of the last ones end by themselves.
+func TestC15GroupsMadeAndClosedInALoop(t *testing.T) {
+	ok(t, 2, func(ctx context.Context, j *dist.Job) error {
+		before := 0
+		for i := range 30 {
+			g, err := j.New(ctx, "again", []int{0, 1})
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(sum(ctx, g, 10), g.Close()); err != nil {
+				return err
+			}
+			if i == 5 {
+				before = runtime.NumGoroutine()
+			}
+		}
+		for i := 0; runtime.NumGoroutine() > before+20; i++ { // 30 groups have more than 100
+			if i == 60_000 {
+				return fmt.Errorf("%d goroutines after 5 groups, %d after 30", before, runtime.NumGoroutine())
+			}
+			time.Sleep(time.Millisecond)
+		}
+		return j.World().Barrier(ctx)
+	})
+}
