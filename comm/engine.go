@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm/exec"
@@ -15,23 +14,28 @@ import (
 // token steps them: a caller inside Start (small operations), a caller inside
 // Wait or Test, or the runner, the communicator's own goroutine, which gives way
 // to callers.
+//
+// The token is a field under the queue's lock, not a lock of its own: taking it,
+// finding the head of the queue and popping it are then one short section, and a
+// whole operation takes four.
 type engine struct {
-	mu      sync.Mutex // guards the queue, what Start decides from, and the log of calls
-	head    *Task
+	mu      sync.Mutex // guards the fields up to calls
+	head    *Task      // only the token's holder pops
 	tail    *Task
-	queued  int
+	held    bool // the token
+	missed  bool // the runner was woken while the token was held
 	closed  bool
 	seq     uint64 // collectives so far
 	history uint64 // of all their signatures
 	calls   callLog
 
-	token   sync.Mutex
-	waiter  spin.Waiter  // of the token's holder
-	turns   uint32       // of the current wait
-	waiters atomic.Int32 // callers that want the token; the runner gives way
-	runs    []*exec.Run  // free runs, one in use for each chain
-	watch   watch        // of the operation at the head
+	// The token's holder owns these.
+	waiter spin.Waiter
+	turns  uint32      // of the current wait
+	runs   []*exec.Run // free runs, one in use for each chain
+	watch  watch       // of the operation at the head
 
+	waiters atomic.Int32 // callers that want the token while another holds it
 	failed  atomic.Pointer[failure]
 	kick    chan struct{} // wakes the runner
 	stop    chan struct{}
@@ -50,14 +54,55 @@ func (e *engine) push(t *Task) {
 		e.tail.next = t
 	}
 	e.tail = t
-	e.queued++
 }
 
-// front returns the oldest operation.
-func (e *engine) front() *Task {
+// acquire takes the token when it is free, and returns the head of the queue.
+func (e *engine) acquire() (head *Task, ok bool) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.head
+	if ok = !e.held; ok {
+		e.held, head = true, e.head
+	}
+	e.mu.Unlock()
+	return head, ok
+}
+
+// release gives the token back. The runner is woken when it was turned away
+// meanwhile, or when the caller asks for it and something is left.
+func (e *engine) release(wake bool) {
+	e.mu.Lock()
+	wake = e.head != nil && (wake || e.missed)
+	e.held, e.missed = false, false
+	e.mu.Unlock()
+	if wake {
+		e.nudge()
+	}
+}
+
+// complete takes t, the head, off the queue, ends it, and returns what is then at
+// the head. The token goes back when free is set or nothing is left; the runner
+// is woken for what is. Called with the token.
+func (c *Communicator) complete(t *Task, err error, free bool) (next *Task) {
+	t.err = err
+	t.Src.Owner, t.Dst.Owner = nil, nil // the buffers are the user's again
+	clear(t.Batch)
+	c.watch = watch{}
+	c.waiter.Reset()
+	c.mu.Lock()
+	next = t.next
+	c.head = next
+	if next == nil {
+		c.tail = nil
+	}
+	free = free || next == nil
+	if free {
+		c.held, c.missed = false, false
+	}
+	t.done.Store(true)
+	c.mu.Unlock()
+	if free && next != nil {
+		c.nudge()
+	}
+	return next
 }
 
 // nudge wakes the runner.
@@ -81,21 +126,25 @@ func (c *Communicator) Start(t *Task) error {
 		c.mu.Unlock()
 		return err
 	}
-	eager := c.head == t && t.Coll != 0 && t.part.bound != nil && t.part.args.Unit <= eagerBytes
+	eager := c.head == t && !c.held && t.Coll != 0 && t.part.bound != nil && t.part.args.Unit <= eagerBytes
+	if eager {
+		c.held = true
+	}
 	c.mu.Unlock()
 	if !eager {
 		c.nudge()
 		return nil
 	}
-	if !c.token.TryLock() {
-		c.nudge()
-		return nil
-	}
-	c.advance()
-	posted := t.state.Load() == done || t.part.run != nil && t.part.run.Posted()
-	c.token.Unlock()
-	if !posted {
-		c.nudge()
+	ended, _, err := c.step(t)
+	switch {
+	case err != nil:
+		t.broken = true
+		c.broken(t, err)
+		c.release(true)
+	case ended:
+		c.complete(t, nil, true)
+	default:
+		c.release(!t.part.run.Posted())
 	}
 	return nil
 }
@@ -112,12 +161,12 @@ func (c *Communicator) admit(t *Task) error {
 		return err
 	}
 	t.err, t.broken = nil, false
+	t.done.Store(false)
 	if t.Coll == 0 { // a batch is made of transfers, or of several choices
 		t.Algo, t.Proto, t.Channels = goccl.Direct, goccl.AutoProto, 1
 	} else {
 		t.Algo, t.Proto, t.Channels = t.part.key.Algo, t.part.key.Proto, int(t.part.key.Channels)
 	}
-	t.state.Store(queued)
 	c.calls.add(t)
 	c.push(t)
 	return nil
@@ -125,18 +174,27 @@ func (c *Communicator) admit(t *Task) error {
 
 // Test reports whether t has ended. It never blocks and pushes operations on.
 func (c *Communicator) Test(t *Task) (bool, error) {
-	if t.state.Load() != done && c.token.TryLock() {
-		if f := c.failed.Load(); f != nil {
-			c.flush(f)
-		} else {
-			c.advance()
+	if !t.done.Load() {
+		if head, ok := c.acquire(); ok {
+			c.pushOn(head)
 		}
-		c.token.Unlock()
 	}
-	if t.state.Load() != done {
+	if !t.done.Load() {
 		return false, nil
 	}
 	return true, t.err
+}
+
+// pushOn steps the queue as far as it goes without waiting, and gives the token
+// back.
+func (c *Communicator) pushOn(head *Task) {
+	if f := c.failed.Load(); f != nil {
+		c.flush(head, f)
+		return
+	}
+	if head, _ = c.advance(head, nil); head != nil {
+		c.release(false)
+	}
 }
 
 // Wait blocks until t has ended or ctx does, and helps to run it. When ctx ends
@@ -147,72 +205,47 @@ func (c *Communicator) Wait(ctx context.Context, t *Task) error {
 }
 
 func (c *Communicator) wait(ctx context.Context, t *Task) (err error, ended bool) {
-	if t.state.Load() == done {
-		return t.err, true
-	}
-	c.waiters.Add(1)
-	for tries := 0; t.state.Load() != done; tries++ {
-		if c.token.TryLock() {
-			err = c.drive(ctx, t, false)
-			c.token.Unlock()
+	for !t.done.Load() {
+		if head, ok := c.acquire(); ok {
+			err = c.drive(ctx, head, t, false)
 		} else {
-			err = c.elbow(ctx, tries)
+			err = c.elbow(ctx, t)
 		}
 		if err != nil {
-			break
+			c.nudge() // whoever gave way to this caller goes on
+			return err, false
 		}
-	}
-	c.waiters.Add(-1)
-	if c.queuedNow() > 0 {
-		c.nudge()
-	}
-	if err != nil {
-		return err, false
 	}
 	return t.err, true
 }
 
-func (e *engine) queuedNow() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.queued
-}
-
-// elbow passes time while another goroutine holds the token.
-func (c *Communicator) elbow(ctx context.Context, tries int) error {
-	if tries%16 == 15 && ctx.Err() != nil {
-		return c.interrupted(ctx)
-	}
-	if tries < 200 {
-		yield()
-	} else {
-		time.Sleep(50 * time.Microsecond)
-	}
-	return nil
-}
-
-// drive steps operations until t has ended, or the queue is empty when t is nil.
-// The runner also returns when a caller wants the token. Called with the token.
-func (c *Communicator) drive(ctx context.Context, t *Task, runner bool) error {
+// drive steps operations from head until t has ended, or the queue is empty when
+// t is nil. The runner also returns when a caller wants the token. Called with
+// the token, which it gives back.
+func (c *Communicator) drive(ctx context.Context, head, t *Task, runner bool) error {
 	c.waiter.Reset()
-	defer c.waiter.Reset()
 	for c.turns = 0; ; c.turns++ {
 		if f := c.failed.Load(); f != nil {
-			c.flush(f)
+			c.flush(head, f)
 			return nil
 		}
-		head, moved := c.advance()
-		switch {
-		case head == nil, t != nil && t.state.Load() == done:
+		var moved bool
+		if head, moved = c.advance(head, t); head == nil {
 			return nil
-		case runner && c.waiters.Load() > 0:
-			return nil
-		case moved:
+		}
+		if moved {
 			c.waiter.Reset()
 			continue
 		}
+		if runner && c.waiters.Load() > 0 {
+			c.waiter.Reset()
+			c.release(false) // the caller that waits for it goes on
+			return nil
+		}
 		if c.turns%16 == 15 {
 			if ctx.Err() != nil {
+				c.waiter.Reset()
+				c.release(true)
 				return c.interrupted(ctx)
 			}
 			c.watchHead(head)
@@ -221,71 +254,47 @@ func (c *Communicator) drive(ctx context.Context, t *Task, runner bool) error {
 	}
 }
 
-// hotPolls is how often a blocked operation is looked at before anything else is:
-// about the time in which a peer that is on its way arrives.
-const hotPolls = 32
-
-// await passes a wait for the operation at the head: turn by turn, and at first
-// looking at nothing but what the operation waits for.
-func (c *Communicator) await(head *Task) {
-	c.waiter.Word = head.word()
-	c.waiter.Turn()
-	r := head.part.run
-	if r == nil || c.turns > 0 {
-		return
-	}
-	for i := 1; i < hotPolls && !r.Unblocked(); i++ {
-		c.waiter.Turn()
-	}
-}
-
-// advance steps the queue as far as it goes without waiting, and returns what is
-// then at its head. Called with the token held.
-func (c *Communicator) advance() (head *Task, moved bool) {
+// advance steps the queue from head as far as it goes without waiting, and
+// returns what is then at its head. nil means that the token is given back: the
+// queue is empty, or t, which may be nil, has ended. Called with the token.
+func (c *Communicator) advance(head, t *Task) (*Task, bool) {
+	moved := false
 	for {
-		t := c.front()
-		if t == nil {
+		if head == nil {
+			c.release(false)
 			return nil, moved
 		}
-		if t.broken {
-			return t, moved
+		if head.broken {
+			return head, moved
 		}
-		ended, m, err := c.step(t)
+		ended, m, err := c.step(head)
 		moved = moved || m
 		if err != nil {
-			t.broken = true
-			c.broken(t, err)
-			return t, moved
+			head.broken = true
+			c.broken(head, err)
+			return head, moved
 		}
 		if !ended {
-			return t, moved
+			return head, moved
 		}
-		c.complete(t, nil)
+		last := head == t
+		if head = c.complete(head, nil, last); last || head == nil {
+			return nil, true
+		}
 	}
 }
 
-// complete takes t off the head of the queue. Called with the token held.
-func (c *Communicator) complete(t *Task, err error) {
-	t.err = err
-	t.Src.Owner, t.Dst.Owner = nil, nil // the buffers are the user's again
-	clear(t.Batch)
-	c.mu.Lock()
-	c.head = t.next
-	if c.head == nil {
-		c.tail = nil
+// flush ends everything that is queued with the failure, and gives the token
+// back. Called with the token.
+func (c *Communicator) flush(head *Task, f *failure) {
+	for head != nil {
+		c.abandon(head)
+		head = c.complete(head, c.taskError(head, f.err), false)
+		if head == nil {
+			return
+		}
 	}
-	c.queued--
-	c.mu.Unlock()
-	c.watch = watch{}
-	t.state.Store(done)
-}
-
-// flush ends everything that is queued with the failure. Called with the token.
-func (c *Communicator) flush(f *failure) {
-	for t := c.front(); t != nil; t = c.front() {
-		c.release(t)
-		c.complete(t, c.taskError(t, f.err))
-	}
+	c.release(false)
 }
 
 // run is the runner: it steps what nobody waits for.
@@ -297,13 +306,19 @@ func (c *Communicator) run() {
 		case <-c.stop:
 			return
 		}
-		if c.waiters.Load() > 0 {
-			continue // the last of them wakes the runner when something is left
+		c.mu.Lock()
+		if c.held {
+			c.missed = true
+			c.mu.Unlock()
+			continue
 		}
-		c.token.Lock()
-		// An error here is a failure, which drive has already turned into the end
-		// of every operation.
-		_ = c.drive(c.life, nil, true)
-		c.token.Unlock()
+		head := c.head
+		c.held = head != nil
+		c.mu.Unlock()
+		if head != nil {
+			// An error here is a failure, which drive has already turned into the end
+			// of every operation.
+			_ = c.drive(c.life, head, nil, true)
+		}
 	}
 }

@@ -2,14 +2,11 @@ package comm
 
 import (
 	"fmt"
-	"runtime"
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm/exec"
 	"github.com/goccl/goccl/internal/simd"
 )
-
-func yield() { runtime.Gosched() }
 
 // prepareTask prepares the parts of t and numbers it. Called with mu held.
 func (c *Communicator) prepareTask(t *Task) error {
@@ -159,9 +156,6 @@ func (c *Communicator) prepareSelf(t *Task, i int, p *part) error {
 
 // step runs t as far as it goes. Called with the token held.
 func (c *Communicator) step(t *Task) (ended, moved bool, err error) {
-	if t.state.Load() == queued {
-		t.state.Store(running)
-	}
 	if t.Coll != 0 {
 		return c.stepPart(&t.part)
 	}
@@ -226,8 +220,8 @@ func (c *Communicator) stepBatch(t *Task) (ended, moved bool, err error) {
 	return ended, moved, nil
 }
 
-// release gives back the runs of an operation that will not go on.
-func (c *Communicator) release(t *Task) {
+// abandon lets go of the runs of an operation that will not go on.
+func (c *Communicator) abandon(t *Task) {
 	t.part.run, t.part.binding = nil, nil
 	for i := range t.parts {
 		t.parts[i].run, t.parts[i].binding = nil, nil

@@ -43,7 +43,7 @@ type Task struct {
 	Algo     goccl.Algorithm
 	Proto    goccl.Protocol
 	Channels int
-	state    atomic.Uint32
+	done     atomic.Bool
 	gen      atomic.Uint32
 	err      error
 	part     part   // of a call that is no batch
@@ -53,15 +53,6 @@ type Task struct {
 	next     *Task
 	broken   bool // failed on this rank; ends when the cause is known to all
 }
-
-// The states of a Task. Only the holder of the engine's token moves a queued
-// task on.
-const (
-	idle uint32 = iota
-	queued
-	running
-	done
-)
 
 // part is one Program run on one call.
 type part struct {

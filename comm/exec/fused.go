@@ -86,7 +86,7 @@ func (r *Run) push() {
 			simd.Copy(m.Addr(off+slotData), in, n)
 		}
 		m.Put(off+slotMeta, meta)
-		m.Word(off + slotFlag).Store(epoch + 1)
+		m.Publish(off+slotFlag, epoch+1)
 		r.x.ring(int32(q))
 	}
 }

@@ -67,7 +67,7 @@ func (r *Run) arrived(l *machine.Lane, peer, bytes int) bool {
 		r.word = c.Bells[c.Rank]
 		return false
 	}
-	if meta := m.Word(off + slotMeta).Load(); meta != uint64(uint32(bytes))|uint64(r.args.Sig)<<32 {
+	if meta := m.Get(off + slotMeta); meta != uint64(uint32(bytes))|uint64(r.args.Sig)<<32 {
 		r.err = &Clash{Peer: peer, Sig: uint32(meta >> 32)}
 		return false
 	}
@@ -164,8 +164,8 @@ func (r *Run) publishMove(l *machine.Lane, m *machine.Move) {
 			ref := l.Ref(o)
 			c, epoch := &r.x.cfg, r.x.epochs[l.Channel]
 			off := c.Layout.slot(l.Channel, epoch%plan.Banks, ref.Slot)
-			c.Regions[ref.Index].Word(off + slotMeta).Store(uint64(uint32(m.Bytes)) | uint64(r.args.Sig)<<32)
-			c.Regions[ref.Index].Word(off + slotFlag).Store(epoch + 1)
+			c.Regions[ref.Index].Put(off+slotMeta, uint64(uint32(m.Bytes))|uint64(r.args.Sig)<<32)
+			c.Regions[ref.Index].Publish(off+slotFlag, epoch+1)
 			r.x.ring(int32(ref.Index))
 		}
 	}

@@ -169,7 +169,7 @@ func (r *Run) Signal(l *machine.Lane, sig int, d uint64) {
 	n := r.x.signal(l.Channel, s)
 	n[0] += d
 	c := &r.x.cfg
-	c.Regions[s.Peer].Word(c.Layout.signal(l.Channel, c.Rank, int(s.Word))).Store(n[0])
+	c.Regions[s.Peer].Publish(c.Layout.signal(l.Channel, c.Rank, int(s.Word)), n[0])
 	r.x.ring(s.Peer)
 }
 

@@ -119,15 +119,17 @@ func (s *Send) Post(n int, sig uint32) {
 	if s.slot += s.stride; s.slot == s.end {
 		s.slot = fifoSlots
 	}
+	if s.ring == nil {
+		// A sleeper that this misses, because the bell was read before the flag
+		// could be seen, wakes by itself.
+		s.mem.Publish(slot+slotFlag, s.step)
+		spin.Wake(s.bell)
+		return
+	}
 	s.mem.Word(slot + slotFlag).Store(s.step)
-	if s.bell.Load() == 0 {
-		return
-	}
-	if s.ring != nil {
+	if s.bell.Load() != 0 {
 		s.ring()
-		return
 	}
-	spin.Wake(s.bell)
 }
 
 // Bell returns the word that a receiver sets while it sleeps until a post.
@@ -181,12 +183,13 @@ func (r *Recv) Release() {
 	if r.slot += r.stride; r.slot == r.end {
 		r.slot = fifoSlots
 	}
-	r.head.Store(r.step)
-	if r.freed != nil {
-		r.freed()
+	if r.freed == nil {
+		r.mem.Publish(fifoHead, r.step)
+		spin.Wake(r.credit)
 		return
 	}
-	spin.Wake(r.credit)
+	r.head.Store(r.step)
+	r.freed()
 }
 
 // Bell returns the word on which this receiver may sleep until a post: a

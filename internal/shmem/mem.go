@@ -46,6 +46,12 @@ func (m Mem) Word(off int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Add(m.base, off))
 }
 
+// Publish writes v at off after everything that was written before it: what a
+// peer sees that has loaded v atomically is whole. It does not wait until peers
+// can see it, as an atomic store does; a load that follows may be done before. off
+// is as for Word.
+func (m Mem) Publish(off int, v uint64) { storeRelease(m.Word(off), v) }
+
 // Put writes v at off without an order of its own: it is payload, and the word
 // that is stored after it publishes it. off is as for Word.
 func (m Mem) Put(off int, v uint64) { *plain(m.Word(off)) = v }
