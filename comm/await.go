@@ -15,10 +15,10 @@ const hotPolls = 32
 func (c *Communicator) await(head *Task) {
 	c.waiter.Word = head.word()
 	c.waiter.Turn()
-	r := head.part.run
-	if r == nil || c.turns > 0 {
+	if c.turns > 0 || head.Coll == 0 || !head.part.begun {
 		return
 	}
+	r := head.part.run
 	for i := 1; i < hotPolls && !r.Unblocked(); i++ {
 		c.waiter.Turn()
 	}

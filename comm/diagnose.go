@@ -20,7 +20,7 @@ type callLog struct {
 }
 
 type logged struct {
-	brief  brief
+	brief
 	seq    uint64
 	sig    uint32
 	number uint64
@@ -28,8 +28,11 @@ type logged struct {
 
 // add records a call.
 func (l *callLog) add(t *Task) {
-	l.ring[l.n%uint64(len(l.ring))] = logged{brief: t.Call.brief(), seq: t.seq, sig: t.sig, number: t.Number}
+	e, u := &l.ring[l.n%uint64(len(l.ring))], t.unitBuffer()
 	l.n++
+	e.coll, e.as, e.op, e.dtype, e.count = t.Coll, t.As, t.Op, u.DType, u.Count
+	e.send, e.tag, e.root, e.batch = t.Send, t.Tag, t.Root, len(t.Batch)
+	e.seq, e.sig, e.number = t.seq, t.sig, t.Number
 }
 
 // report is what a rank says of itself when another asks.

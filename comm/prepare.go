@@ -45,7 +45,7 @@ func (c *Communicator) prepare(call *Call, p *part) error {
 	}
 	p.args = exec.Args{In: call.Src.Addr, Out: call.Dst.Addr, Unit: unit}
 	p.args.Scale, p.args.Scaled = call.Op.Scale()
-	p.bound, p.ended, p.self = nil, false, false
+	p.bound, p.begun, p.ended, p.self = nil, false, false, false
 	if call.Coll == goccl.SendRecv {
 		return c.prepareTransfer(call, p, unit)
 	}

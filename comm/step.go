@@ -163,17 +163,14 @@ func (c *Communicator) step(t *Task) (ended, moved bool, err error) {
 }
 
 func (c *Communicator) stepPart(p *part) (ended, moved bool, err error) {
-	if p.run == nil {
+	if !p.begun {
 		if begun, err := c.beginPart(p); !begun {
 			return false, false, err
 		}
+		p.begun = true
 	}
 	ended, moved, err = p.run.Step()
-	if ended || err != nil {
-		c.runs = append(c.runs, p.run)
-		p.run = nil
-		p.ended = ended
-	}
+	p.ended = ended
 	return ended, moved, err
 }
 
@@ -184,10 +181,12 @@ func (c *Communicator) beginPart(p *part) (bool, error) {
 			return false, err
 		}
 	}
-	if n := len(c.runs); n > 0 {
-		p.run, c.runs = c.runs[n-1], c.runs[:n-1]
-	} else {
-		p.run = new(exec.Run)
+	if p.run == nil { // a single call keeps its run for the next time
+		if n := len(c.runs); n > 0 {
+			p.run, c.runs = c.runs[n-1], c.runs[:n-1]
+		} else {
+			p.run = new(exec.Run)
+		}
 	}
 	err := p.run.Begin(c.exec, p.bound, p.args)
 	return err == nil, err
@@ -215,7 +214,10 @@ func (c *Communicator) stepBatch(t *Task) (ended, moved bool, err error) {
 		if !e {
 			ended = false
 			c.busy[p.chain] = true
+			continue
 		}
+		c.runs = append(c.runs, p.run) // for the next part of the chain
+		p.run = nil
 	}
 	return ended, moved, nil
 }

@@ -62,13 +62,17 @@ type part struct {
 	binding *binding // while it is being connected
 	run     *exec.Run
 	chain   int // parts of one chain run one after the other
+	begun   bool
 	ended   bool
 	self    bool // a copy within this rank, no Program
 }
 
 // word returns what to sleep on while the operation is blocked; nil: nothing.
 func (t *Task) word() *atomic.Uint64 {
-	if t.Coll != 0 && t.part.run != nil {
+	if t.Coll != 0 {
+		if !t.part.begun {
+			return nil
+		}
 		return t.part.run.Word()
 	}
 	for i := range t.parts {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/device"
+	"github.com/goccl/goccl/internal/clock"
 )
 
 // Group is a set of ranks and a view of it: what one rank calls collectives on.
@@ -27,6 +28,7 @@ type core struct {
 	backend Backend
 	pid     int
 	base    time.Time // zero of the time stamps
+	epoch   int64     // the same on the cheap clock
 
 	mu     sync.Mutex // held over one call, so that numbers and Start have one order
 	serial uint64     // generation of the last Op handed out
@@ -53,7 +55,7 @@ func New(cfg Config) *Group {
 	if err := cfg.fill(); err != nil {
 		panic("processgroup: " + err.Error())
 	}
-	c := &core{cfg: cfg, backend: cfg.Backend, pid: os.Getpid(), base: time.Now()}
+	c := &core{cfg: cfg, backend: cfg.Backend, pid: os.Getpid(), base: time.Now(), epoch: clock.Now()}
 	c.failure.ctx, c.failure.cancel = context.WithCancelCause(context.Background())
 	c.rec.init(&c.cfg, c.base)
 	c.watch.init()
@@ -71,7 +73,7 @@ func New(cfg Config) *Group {
 }
 
 // now returns nanoseconds since the group was made, never 0.
-func (c *core) now() int64 { return int64(time.Since(c.base)) | 1 }
+func (c *core) now() int64 { return (clock.Now() - c.epoch) | 1 }
 
 // Name returns the name given to the group.
 func (c *core) Name() string { return c.cfg.Name }
