@@ -39,6 +39,9 @@ type Config struct {
 	// shared); ranks with equal values share memory. 0: ranks of other processes
 	// are taken for remote.
 	Host uint64
+	// HostGiven says that a person chose Host: ranks with equal values that turn
+	// out not to share memory are then an error, and not only slower.
+	HostGiven bool
 	// Settings are the choices that must be equal on all ranks, by name. A
 	// difference is an error that names setting, values and ranks.
 	Settings map[string]string

@@ -134,10 +134,13 @@ func (c *Communicator) join(ctx context.Context, id UniqueID, cfg Config) error 
 		c.Fail(err)
 		return err
 	}
-	c.links = &links{self: c.rank, peers: c.peers, ts: cfg.Transports, session: c.session, life: c.life, patience: 2 * c.timeout,
+	c.links = &links{self: c.rank, peers: c.peers, ts: cfg.Transports, session: c.session, life: c.life, log: c.log, patience: 2 * c.timeout,
 		sends: map[link]transport.SendSide{}, recvs: map[link]transport.RecvSide{}}
-	close(c.linked)
-	return c.settle(ctx, cfg)
+	if err := c.settle(ctx, cfg); err != nil {
+		return err
+	}
+	close(c.linked) // from now on other ranks may ask for connections
+	return nil
 }
 
 func (c *Communicator) describeSelf(cfg Config) (transport.Peer, error) {
@@ -226,8 +229,17 @@ func (c *Communicator) settle(ctx context.Context, cfg Config) error {
 			if ctx.Err() != nil || c.failed.Load() != nil {
 				return err
 			}
-			c.log.Warn("ranks do not share memory; operations copy through their connections", "rank", c.rank, "why", err)
+			if cfg.HostGiven {
+				e := goccl.NewError("init", fmt.Errorf("%w: %w", goccl.ErrMismatch, err))
+				e.Rank, e.Group = c.rank, c.name
+				e.Hint = "ranks were given one host id but do not share memory: set GOCCL_HOSTID apart, or not at all"
+				return e
+			}
+			c.log.Warn("ranks of one host do not share memory; data takes the network", "rank", c.rank, "why", err)
 			c.mapper = nil
+			for r := range c.peers { // the same on all ranks, which fail together
+				c.peers[r].Shm = false
+			}
 		}
 		c.regions = parts
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ type links struct {
 	ts      []transport.Transport
 	session *bootstrap.Session
 	life    context.Context
+	log     *slog.Logger
 	// patience bounds the way to a connection. It is longer than an operation's
 	// timeout, whose error has more to say.
 	patience time.Duration
@@ -145,6 +147,7 @@ func (l *links) Send(c plan.Conn, channel int) (*transport.Send, error) {
 	l.mu.Lock()
 	l.sends[k] = s
 	l.mu.Unlock()
+	l.log.Debug(k.conn(l.self, k.peer).String()+" via "+t.Name(), "proto", k.proto.String())
 	return s.FIFO(), nil
 }
 

@@ -19,7 +19,7 @@ type Config struct {
 	Rank, Size int
 	Name       string
 	Job        string
-	Tuner      comm.Tuner        // nil: fixed thresholds
+	Tuner      comm.Tuner        // nil: package autotune's, with the default profile
 	Force      Force             // overrules the tuner
 	Settings   map[string]string // must be equal on all ranks, see comm.Config
 	HostID     string            // overrides what this machine is taken for
@@ -36,15 +36,18 @@ type Config struct {
 // New joins the communicator that id names and returns a backend on it. It blocks
 // until all ranks have joined, bounded by ctx and the timeout.
 func New(ctx context.Context, id comm.UniqueID, cfg Config) (*Backend, error) {
+	cfg, err := cfg.tuned()
+	if err != nil {
+		return nil, err
+	}
 	var ts []transport.Transport
 	if cfg.Size > 1 {
-		var err error
 		if ts, err = Transports(cfg); err != nil {
 			return nil, err
 		}
 	}
 	c, err := comm.Init(ctx, id, comm.Config{Rank: cfg.Rank, Size: cfg.Size, Name: cfg.Name, Job: cfg.Job, Transports: ts, Tuner: cfg.Force.over(cfg.Tuner, cfg.Logger),
-		Host: HostID(cfg.HostID), Settings: cfg.Settings, Timeout: cfg.Timeout, NoTimeout: true, Logger: cfg.Logger})
+		Host: HostID(cfg.HostID), HostGiven: cfg.HostID != "", Settings: cfg.Settings, Timeout: cfg.Timeout, NoTimeout: true, Logger: cfg.Logger})
 	if err != nil {
 		return nil, errors.Join(err, closeAll(ts))
 	}
