@@ -5,6 +5,7 @@
 //	go run ./bench allreduce -b 8 -e 64M -f 2 -n 4
 //	go run ./bench broadcast -n 2 -d bf16 -root 1 -json rows.json
 //	go run ./bench allreduce -threads 4
+//	go run ./bench tune -n 2,4 -o profile.json
 //
 // -n ranks are processes of this machine; -threads ranks are goroutines of one
 // process. Under a launcher (RANK, WORLD_SIZE and MASTER_ADDR set) every process
@@ -38,6 +39,9 @@ func main() {
 // run is the whole program; it returns the exit code: 0, 1 for wrong results or
 // a failure, 2 for wrong arguments, or that of the first rank that failed.
 func run(ctx context.Context, args []string) int {
+	if len(args) > 0 && args[0] == "tune" {
+		return tune(ctx, args[1:])
+	}
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
