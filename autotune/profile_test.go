@@ -14,25 +14,6 @@ import (
 	"github.com/goccl/goccl/comm"
 )
 
-// thresholdLoss is Judge's loss of the communicator's own thresholds.
-func thresholdLoss(t *testing.T, p *autotune.Point) float64 {
-	r, err := p.Request()
-	require.NoError(t, err)
-	d, err := comm.DefaultTuner().Choose(r)
-	require.NoError(t, err)
-	us, least := 0.0, 0.0
-	for _, x := range p.Times {
-		if least == 0 || x.US < least {
-			least = x.US
-		}
-		if x.Algo == d.Algo.String() && x.Chunk == d.Chunk && x.Channels == d.Channels && (x.Proto == d.Proto.String() || us == 0) {
-			us = x.US
-		}
-	}
-	require.Positive(t, us, "%+v", d)
-	return us / least
-}
-
 // prediction returns the predicted time of one candidate; 0 when it is none.
 func prediction(tn *autotune.Tuner, r comm.Request, d comm.Decision) float64 {
 	for _, c := range tn.Explain(r) {
