@@ -44,6 +44,9 @@ func measure(ctx context.Context, g *dist.Group, o *options, w io.Writer) error 
 	if err := out.begin(); err != nil {
 		return err
 	}
+	if err := settle(ctx, g); err != nil {
+		return err
+	}
 	wrong := int64(0)
 	var last *task
 	for _, bytes := range o.sizes() {
@@ -74,6 +77,18 @@ func measure(ctx context.Context, g *dist.Group, o *options, w io.Writer) error 
 	}
 	if wrong > 0 {
 		return fmt.Errorf("%d wrong elements", wrong)
+	}
+	return nil
+}
+
+// settle keeps the ranks busy for a moment before the first row: until then the
+// system may have put two of them on one core.
+func settle(ctx context.Context, g *dist.Group) error {
+	const meetings = 5000
+	for range meetings {
+		if err := g.Barrier(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -25,7 +25,8 @@ type Communicator struct {
 	control
 	shape
 	programs map[plan.Key]*exec.Bound // guarded by engine.mu
-	last     [lastChoices]choice      // guarded by engine.mu
+	choices  [choices]choice          // guarded by engine.mu
+	recent   *choice                  // the last one found, guarded by engine.mu
 	binds    sync.Mutex               // held by the one that connects a Program
 	exec     *exec.Exec
 	links    *links

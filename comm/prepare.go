@@ -11,24 +11,35 @@ import (
 // The FIFOs of a connection. A chunk is one slot, so that what is in flight
 // toward a peer is bounded: 32 KiB for LL, 512 KiB for Simple.
 const (
-	fifoSlots   = 4
-	slotLL      = 8 << 10
-	slotSimple  = 128 << 10
-	eagerBytes  = 8 << 10 // operations up to this size begin inside the call
-	lastChoices = int(goccl.Barrier) + 1
+	fifoSlots  = 4
+	slotLL     = 8 << 10
+	slotSimple = 128 << 10
+	eagerBytes = 8 << 10 // operations up to this size begin inside the call
+	choices    = 64      // decisions kept for calls like earlier ones; a power of two
 )
 
-// choice is the last decision for a collective: the next call is most often the
-// same.
+// choice is a decision for calls of one kind and size. A training step makes the
+// same few calls again and again.
 type choice struct {
+	kind
+	key   plan.Key
+	bound *exec.Bound
+	sign  uint64
+}
+
+// kind is what a decision depends on.
+type kind struct {
 	coll   goccl.Collective
-	op     goccl.ReduceOp
 	dtype  goccl.DType
 	window bool
-	root   int
+	root   int32
+	op     goccl.ReduceOp
 	unit   int64
-	key    plan.Key
-	bound  *exec.Bound
+}
+
+// slot is where the decision for k is kept, if it is.
+func (k *kind) slot() uint64 {
+	return mix(uint64(k.unit)^uint64(k.coll)<<56^uint64(k.dtype)<<48^uint64(k.op)<<40^uint64(k.root)<<20) % choices
 }
 
 // prepare fills p for a call: key, arguments and, when it is known, the bound
@@ -54,19 +65,23 @@ func (c *Communicator) prepare(call *Call, p *part) error {
 	if call.Coll.Rooted() {
 		root = call.Root
 	}
-	last := &c.last[call.Coll]
-	if last.bound != nil && last.coll == call.Coll && last.op == call.Op.Kind() && last.dtype == dtype &&
-		last.window == window && last.root == root && last.unit == unit {
-		p.key, p.bound = last.key, last.bound
+	k := kind{coll: call.Coll, dtype: dtype, window: window, root: int32(root), op: call.Op.Kind(), unit: unit}
+	known := c.recent
+	if known == nil || known.kind != k {
+		known = &c.choices[k.slot()]
+	}
+	if known.bound != nil && known.kind == k {
+		c.recent = known
+		p.key, p.bound, p.sign = known.key, known.bound, known.sign
 		return nil
 	}
 	key, err := c.choose(call, dtype, unit, window, root)
 	if err != nil {
 		return err
 	}
-	p.key, p.bound = key, c.programs[key]
+	p.key, p.bound, p.sign = key, c.programs[key], signature(&key, dtype, unit)
 	if p.bound != nil {
-		*last = choice{coll: call.Coll, op: call.Op.Kind(), dtype: dtype, window: window, root: root, unit: unit, key: key, bound: p.bound}
+		*known = choice{kind: k, key: key, bound: p.bound, sign: p.sign}
 	}
 	return nil
 }
@@ -83,6 +98,8 @@ func (c *Communicator) prepareTransfer(call *Call, p *part, unit int64) error {
 		key.Proto, key.Chunk = goccl.LL, slotLL
 	}
 	p.key, p.bound = key, c.programs[key]
+	d := call.unitBuffer().DType
+	p.sign = mix(signature(&key, d, unit) ^ uint64(call.Tag))
 	return nil
 }
 
@@ -130,14 +147,12 @@ func (c *Communicator) choose(call *Call, d goccl.DType, unit int64, window bool
 
 // signature mixes what must agree between ranks into one word. It is compared,
 // not trusted: a clash is explained by asking the ranks.
-func signature(k *plan.Key, d goccl.DType, unit int64, seq uint64, tag uint32) uint32 {
+func signature(k *plan.Key, d goccl.DType, unit int64) uint64 {
 	h := uint64(k.Coll) | uint64(k.Algo)<<8 | uint64(k.Proto)<<16 | uint64(d)<<24 | uint64(k.Op)<<32 | uint64(k.Channels)<<40 | uint64(k.Window)<<48
 	if k.Coll != goccl.SendRecv {
 		h ^= uint64(uint32(k.Root)) << 20
 	}
-	h = mix(h ^ uint64(unit))
-	h = mix(h ^ seq ^ uint64(tag)<<32)
-	return uint32(h) | 1
+	return mix(mix(h) ^ uint64(unit) ^ uint64(k.Chunk)<<40)
 }
 
 // mix is the finaliser of splitmix64 (Steele, Lea and Flood, 2014).

@@ -19,7 +19,7 @@ func (c *Communicator) prepareTask(t *Task) error {
 		if t.seq > 0 {
 			history = c.history
 		}
-		t.part.args.Sig = c.sign(&t.Call, &t.part, history)
+		t.part.args.Sig = sign(&t.part, history)
 		t.sig = t.part.args.Sig
 		c.remember(t)
 		return nil
@@ -46,14 +46,8 @@ func (c *Communicator) remember(t *Task) {
 	}
 }
 
-// sign makes the signature of a call. tag tells it from others of its kind.
-func (c *Communicator) sign(call *Call, p *part, tag uint64) uint32 {
-	d := call.unitBuffer().DType
-	if call.Coll == goccl.Barrier {
-		d = goccl.U8
-	}
-	return signature(&p.key, d, p.args.Unit, tag, call.Tag)
-}
+// sign makes the signature of a call: of what it does, and of where it stands.
+func sign(p *part, place uint64) uint32 { return uint32(mix(p.sign^place)) | 1 }
 
 // prepareBatch prepares every call of a batch. Transfers with one peer in one
 // direction share a FIFO, so they run one after the other; so do collectives.
@@ -104,7 +98,7 @@ func (c *Communicator) signBatch(t *Task) {
 		} else if t.As != 0 {
 			seq = c.history ^ uint64(t.As)<<8
 		}
-		p.args.Sig = c.sign(&t.Batch[i], p, seq)
+		p.args.Sig = sign(p, seq)
 		// The whole is signed by what all ranks share: not by its transfers.
 		if t.Batch[i].Coll != goccl.SendRecv {
 			t.sig = uint32(mix(uint64(t.sig)<<32 | uint64(p.args.Sig)))

@@ -59,6 +59,7 @@ type part struct {
 	key     plan.Key
 	args    exec.Args
 	bound   *exec.Bound
+	sign    uint64   // of what the call does
 	binding *binding // while it is being connected
 	run     *exec.Run
 	chain   int // parts of one chain run one after the other
