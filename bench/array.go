@@ -11,6 +11,8 @@ import (
 type array interface {
 	buffer() device.Buffer
 	fill(f func(i int) float64)
+	// copy takes the elements of another array of the same type.
+	copy(from array)
 	// wrong counts the elements that differ from f, which is rounded to the type.
 	wrong(f func(i int) float64) int
 }
@@ -27,6 +29,8 @@ func (a typed[T]) fill(f func(i int) float64) {
 		a.s[i] = a.from(f(i))
 	}
 }
+
+func (a typed[T]) copy(from array) { copy(a.s, from.(typed[T]).s) }
 
 func (a typed[T]) wrong(f func(i int) float64) int {
 	n := 0

@@ -19,6 +19,7 @@ type task struct {
 	bytes   int64 // the larger of a rank's send and receive buffer
 	count   int   // elements of the smaller one, as nccl-tests counts
 	in, out array // the same array in place
+	values  array // what write puts into in
 	src     device.Buffer
 	dst     device.Buffer
 	srcAt   int // where src begins in the input
@@ -66,9 +67,13 @@ func newTask(o *options, g *dist.Group, bytes int64, inPlace bool) *task {
 // hasInPlace reports whether the collective can be done in place here.
 func hasInPlace(c goccl.Collective) bool { return c != goccl.AllToAll && c != goccl.SendRecv }
 
-// write puts this rank's input in place.
+// write puts this rank's input in place, at the cost of a copy.
 func (t *task) write() {
-	t.in.fill(func(i int) float64 { return value(t.rank, i-t.srcAt) })
+	if t.values == nil {
+		t.values = newArray(t.o.dtype, t.in.buffer().Count)
+		t.values.fill(func(i int) float64 { return value(t.rank, i-t.srcAt) })
+	}
+	t.in.copy(t.values)
 }
 
 // start starts the operation.
@@ -120,7 +125,7 @@ func (t *task) parts(b device.Buffer, root int) []device.Buffer {
 func (t *task) prepare() {
 	t.write()
 	if t.o.coll == goccl.Reduce && !t.inPlace && t.rank == t.o.root {
-		t.out.fill(func(i int) float64 { return value(t.rank, i) })
+		t.out.copy(t.values)
 	}
 }
 
