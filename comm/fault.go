@@ -220,7 +220,15 @@ func (c *Communicator) broken(t *Task, err error) {
 	}
 	e := goccl.NewError(t.Call.describe(), err)
 	e.Rank, e.Group, e.Seq = c.rank, c.name, t.Number
-	c.Fail(e)
+	for _, mine := range []error{goccl.ErrInvalid, goccl.ErrUnsupported, goccl.ErrMismatch} {
+		if errors.Is(err, mine) {
+			c.Fail(e)
+			return
+		}
+	}
+	// What is left is a connection that broke or could not be made, and the peer
+	// behind it may have died.
+	c.adoptLater(e)
 }
 
 // spawn runs f in a goroutine that Close waits for; after Close it does not.
