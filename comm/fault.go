@@ -174,7 +174,7 @@ func (c *Communicator) onMessage(peer int, tag uint64, _ []byte) bool {
 			return
 		}
 		if err := c.links.answer(linkFrom(peer, tag)); err != nil && c.life.Err() == nil {
-			c.Fail(err)
+			c.blame(err)
 		}
 	})
 	return true
@@ -220,15 +220,19 @@ func (c *Communicator) broken(t *Task, err error) {
 	}
 	e := goccl.NewError(t.Call.describe(), err)
 	e.Rank, e.Group, e.Seq = c.rank, c.name, t.Number
+	c.blame(e)
+}
+
+// blame fails with err, unless it tells of a connection that broke or could not be
+// made: the peer behind that may have died, which the hub says better.
+func (c *Communicator) blame(err error) {
 	for _, mine := range []error{goccl.ErrInvalid, goccl.ErrUnsupported, goccl.ErrMismatch} {
 		if errors.Is(err, mine) {
-			c.Fail(e)
+			c.Fail(err)
 			return
 		}
 	}
-	// What is left is a connection that broke or could not be made, and the peer
-	// behind it may have died.
-	c.adoptLater(e)
+	c.adoptLater(err)
 }
 
 // spawn runs f in a goroutine that Close waits for; after Close it does not.
