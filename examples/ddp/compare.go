@@ -51,7 +51,7 @@ func (r *round) compare(ctx context.Context) error {
 		t.Update(step)
 		r.sink.Update(ui.Status{Step: step + 1, Epoch: 1, Loss: loss})
 	}
-	return r.settle(ctx, &m, train.Hash(t.Model().Params()))
+	return r.settle(ctx, &m, steps, train.Hash(t.Model().Params()))
 }
 
 // timed does step in one way, after all ranks have come to it. The time is that of
@@ -90,11 +90,11 @@ func (m *measured) add(way string, t timing) {
 }
 
 // settle puts the results into the report.
-func (r *round) settle(ctx context.Context, m *measured, hash string) error {
+func (r *round) settle(ctx context.Context, m *measured, steps int, hash string) error {
 	this, other := usual(r.o)
 	with, without := m.totals[this.String()], m.totals[bucket.NoComm().String()]
 	r.report.Overlap = &report.Overlap{
-		Hash: r.hash, Other: hash,
+		Steps: steps, Hash: r.hash, Other: hash,
 		StepMS: ms(median(with)), OtherMS: ms(median(m.totals[other.String()])),
 	}
 	blocked := []float64{ms(average(m.blocked[this.String()])) / float64(r.talk.Size())}

@@ -50,10 +50,14 @@ func runParent(args []string, o options.Options) int {
 		return 1
 	}
 	defer notices.close()
+	env := []string{envParent + "=1"}
+	if _, set := os.LookupEnv("GOMAXPROCS"); !set && !o.Link.IsZero() {
+		env = append(env, linkThreads)
+	}
 	p.job, err = launch.Start(context.Background(), launch.Spec{
 		N:          o.Ranks,
 		Command:    append([]string{exe}, args...),
-		Env:        []string{envParent + "=1"},
+		Env:        env,
 		Stdout:     replay{p.screen},
 		Stderr:     complaints{p.screen},
 		Prefix:     true,

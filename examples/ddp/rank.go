@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"time"
 
 	"github.com/goccl/goccl/dist"
 	"github.com/goccl/goccl/examples/ddp/mnist"
+	"github.com/goccl/goccl/examples/ddp/model"
 	"github.com/goccl/goccl/examples/ddp/options"
 	"github.com/goccl/goccl/examples/ddp/report"
 )
@@ -58,12 +60,17 @@ func number(key string) int {
 // takePart joins the job, trains, and on rank 0 says how it went.
 func takePart(ctx context.Context, o options.Options, out sink) error {
 	cfg := dist.FromEnv()
-	cfg.Transport.Decorate = shaped(o.Link)
+	cfg.Logger = slog.New(calm{cfg.Logger.Handler()})
+	if !o.Link.IsZero() {
+		shape(&cfg, o.Link)
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = timeout
 	}
 	s := &session{o: o}
 	first := false
+	parallel := model.Serial()
+	defer parallel()
 	err := dist.Run(ctx, cfg, func(ctx context.Context, g *dist.Group) error {
 		if first = g.Rank() == 0; first {
 			s.sink = out
@@ -77,6 +84,7 @@ func takePart(ctx context.Context, o options.Options, out sink) error {
 	}
 	// The other ranks have ended: what is left needs only one, and may have all
 	// cores.
+	parallel()
 	return s.conclude(ctx)
 }
 

@@ -58,7 +58,7 @@ func (s *Set) Label(i int) uint8 { return s.labels[i] }
 // First is the first n images of s, or all if there are fewer.
 func (s *Set) First(n int) *Set {
 	n = max(0, min(n, s.Len()))
-	return &Set{images: s.images[:n*Pixels:n*Pixels], labels: s.labels[:n:n]}
+	return &Set{images: s.images[: n*Pixels : n*Pixels], labels: s.labels[:n:n]}
 }
 
 // Load unpacks the embedded images: about 27 MB and a fifth of a second.

@@ -289,3 +289,33 @@ func TestPredict(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, same, correct)
 }
+
+// Products in pieces give the same bits as gonum's own.
+func TestSerialGivesTheSameBits(t *testing.T) {
+	run := func() []float32 {
+		m, err := New([]int{130, 257, 200, 10}, 70, 3)
+		require.NoError(t, err)
+		for i := range m.Input() {
+			m.Input()[i] = float32(i%17)/8 - 1
+		}
+		labels := make([]uint8, m.Batch())
+		for i := range labels {
+			labels[i] = uint8(i % 10)
+		}
+		require.NoError(t, m.Forward())
+		_, _, err = m.Loss(labels)
+		require.NoError(t, err)
+		require.NoError(t, m.Backward(nil))
+		var all []float32
+		for _, p := range m.Params() {
+			all = append(all, p.Grad.Float32s()...)
+		}
+		return all
+	}
+	want := run()
+	parallel := Serial()
+	got := run()
+	parallel()
+	require.Equal(t, want, got)
+	require.Equal(t, want, run())
+}

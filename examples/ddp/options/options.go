@@ -33,7 +33,7 @@ func Default() Options {
 	return Options{
 		Ranks:          4,
 		Epochs:         3,
-		Batch:          600,
+		Batch:          480,
 		Images:         mnist.Train,
 		BucketMiB:      0.4,
 		FirstBucketMiB: 0.25,

@@ -20,11 +20,11 @@ func TestParseDefaults(t *testing.T) {
 }
 
 func TestParseAll(t *testing.T) {
-	o, err := Parse([]string{"-ranks", "2", "-epochs=3", "-batch=64", "-bucket-mb=2", "-first-bucket-mb=0.5", "-no-overlap",
+	o, err := Parse([]string{"-ranks", "2", "-epochs=3", "-batch=64", "-images=9000", "-bucket-mb=2", "-first-bucket-mb=0.5", "-no-overlap",
 		"-lr", "0.25", "-seed", "18446744073709551615", "-link", "1Gbps,50us", "-dump", "p.bin", "-json", "r.json"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, Options{
-		Ranks: 2, Epochs: 3, Batch: 64, BucketMiB: 2, FirstBucketMiB: 0.5, NoOverlap: true, LR: 0.25, Seed: 1<<64 - 1,
+		Ranks: 2, Epochs: 3, Batch: 64, Images: 9000, BucketMiB: 2, FirstBucketMiB: 0.5, NoOverlap: true, LR: 0.25, Seed: 1<<64 - 1,
 		Link: Link{BitsPerSecond: 1e9, Latency: 50 * time.Microsecond}, Dump: "p.bin", JSON: "r.json",
 	}, o)
 	require.EqualValues(t, 2<<20, o.BucketBytes())
@@ -41,6 +41,7 @@ func TestParseRefuses(t *testing.T) {
 		{[]string{"-ranks", "7", "-batch", "100"}, "ddp: -batch 100: must be a multiple of -ranks 7, as all ranks take equal shares: try 98"},
 		{[]string{"-ranks", "7", "-batch", "3"}, "ddp: -batch 3: must be a multiple of -ranks 7, as all ranks take equal shares: try 7"},
 		{[]string{"-batch", "24001"}, "ddp: -batch 24001: must be 1 to 24000, the number of training images"},
+		{[]string{"-images", "0", "-batch", "4"}, "ddp: -images 0: must be 1 to 24000\nddp: -batch 4: must be 1 to 0, the number of training images"},
 		{[]string{"-epochs", "-1"}, "ddp: -epochs -1: must be at least 1"},
 		{[]string{"-bucket-mb", "0"}, "ddp: -bucket-mb 0: must be above 0 and at most 4096"},
 		{[]string{"-first-bucket-mb", "NaN"}, "ddp: -first-bucket-mb NaN: must be above 0 and at most 4096"},

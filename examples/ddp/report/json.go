@@ -22,11 +22,20 @@ type document struct {
 	SingleRankDiff   *float64 `json:"single_rank_diff"`  // at the end; null: not measured
 	SingleRankEarly  *float64 `json:"single_rank_early"` // after single_rank_steps
 	SingleRankSteps  *int     `json:"single_rank_steps"`
-	OverlapEqual     *bool    `json:"overlap_equal"` // same parameters with and without overlap
+	Overlap          *overlap `json:"overlap"`
 	SamplesPerSecond float64  `json:"samples_per_s"`
 	BlockedMS        float64  `json:"blocked_ms"`
 	ExposedMS        *float64 `json:"exposed_ms"`
 	Buckets          []Bucket `json:"buckets"`
+}
+
+// overlap is what communication during the backward pass changes.
+type overlap struct {
+	Equal         bool    `json:"equal"` // same parameters with and without it
+	Steps         int     `json:"steps"` // after so many steps
+	StepMS        float64 `json:"step_ms"`
+	StepMSWithout float64 `json:"step_ms_without"`
+	Ratio         float64 `json:"ratio"` // of the two
 }
 
 // WriteJSON writes r as one JSON object: ranks, epochs, accuracy (0 to 1), loss,
@@ -45,8 +54,10 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		d.SingleRankDiff, d.SingleRankEarly, d.SingleRankSteps = &s.End, &s.Early, &s.Steps
 	}
 	if o := r.Overlap; o != nil {
-		same := o.Hash == o.Other
-		d.OverlapEqual = &same
+		d.Overlap = &overlap{o.Hash == o.Other, o.Steps, o.StepMS, o.OtherMS, o.Ratio(r.Run.NoOverlap)}
+		if r.Run.NoOverlap {
+			d.Overlap.StepMS, d.Overlap.StepMSWithout = o.OtherMS, o.StepMS
+		}
 	}
 	if d.Buckets == nil {
 		d.Buckets = []Bucket{} // an empty list, not null

@@ -36,11 +36,25 @@ type Difference struct {
 	Early, End float64
 }
 
-// Overlap compares a run that communicates during the backward pass with one that
-// does so after it.
+// Overlap compares training that communicates during the backward pass with training
+// that does so after it, over the first steps.
 type Overlap struct {
-	Hash, Other     string  // of the final parameters: this run's, the other run's
-	StepMS, OtherMS float64 // median step time of each
+	Steps           int     // after which the parameters are compared
+	Hash, Other     string  // of the parameters then: the run's way, the other way
+	StepMS, OtherMS float64 // median step time of each way
+}
+
+// Ratio is the time of a step with overlap divided by that of one without, 0 if it
+// was not measured. noOverlap is Run.NoOverlap.
+func (o *Overlap) Ratio(noOverlap bool) float64 {
+	with, without := o.StepMS, o.OtherMS
+	if noOverlap {
+		with, without = without, with
+	}
+	if without <= 0 {
+		return 0
+	}
+	return with / without
 }
 
 // Bucket is one communication bucket of the last step. Times are milliseconds

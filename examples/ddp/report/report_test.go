@@ -38,7 +38,7 @@ func full() *Report {
 		Accuracy: 0.9671, Loss: 0.1463, Seconds: 8.25,
 		Hashes:     []string{hashA, hashA, hashA, hashA},
 		SingleRank: &Difference{Steps: 20, Early: 9e-8, End: 3.25e-7},
-		Overlap:    &Overlap{Hash: hashA, Other: hashA, StepMS: 82.5, OtherMS: 110.75},
+		Overlap:    &Overlap{Steps: 20, Hash: hashA, Other: hashA, StepMS: 82.5, OtherMS: 110.75},
 		BlockedMS:  14.5, ExposedMS: &exposed, Pairs: 16,
 		Buckets: []Bucket{
 			{Bytes: 10280, Parameters: []string{"fc3.bias", "fc3.weight"}, ReadyMS: 2.125, LaunchedMS: 2.25, DoneMS: 4.5},

@@ -57,15 +57,22 @@ func (r *Report) writeChecks(b *strings.Builder) {
 			d.Early, count(d.Steps, "step"), bound(d.Early, earlyBound), d.End, bound(d.End, endBound))
 	}
 	if o := r.Overlap; o != nil {
-		verdict := "the same parameters"
-		if o.Hash != o.Other {
-			verdict = fmt.Sprintf("OTHER PARAMETERS (%s, %s)", short(o.Hash), short(o.Other))
-		}
-		this, other := "with overlap", "without"
+		r.writeOverlap(b, o)
+	}
+}
+
+func (r *Report) writeOverlap(b *strings.Builder, o *Overlap) {
+	verdict := fmt.Sprintf("the same parameters with and without after %s", count(o.Steps, "step"))
+	if o.Hash != o.Other {
+		verdict = fmt.Sprintf("OTHER PARAMETERS with than without after %s (%s, %s)", count(o.Steps, "step"), short(o.Hash), short(o.Other))
+	}
+	fmt.Fprintf(b, "overlap          %s\n", verdict)
+	if ratio := o.Ratio(r.Run.NoOverlap); ratio > 0 {
+		with, without := o.StepMS, o.OtherMS
 		if r.Run.NoOverlap {
-			this, other = "without overlap", "with"
+			with, without = without, with
 		}
-		fmt.Fprintf(b, "overlap          %s: step %.1f ms %s, %.1f ms %s\n", verdict, o.StepMS, this, o.OtherMS, other)
+		fmt.Fprintf(b, "                 a step takes %.1f ms with and %.1f ms without: %.2f of it\n", with, without, ratio)
 	}
 }
 

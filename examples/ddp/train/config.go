@@ -16,8 +16,8 @@ type Config struct {
 
 // Sizes is the widths of the model's layers: 14 × 14 inputs to ten digits. The
 // first layer, whose gradient is ready last and so has nothing left to hide
-// behind, holds a fifth of the parameters.
-func Sizes() []int { return []int{Inputs, 400, 352, 320, 256, mnist.Classes} }
+// behind, holds a tenth of the parameters.
+func Sizes() []int { return []int{Inputs, 320, 544, 448, 288, mnist.Classes} }
 
 const (
 	momentum    = 0.9

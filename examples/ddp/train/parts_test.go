@@ -176,5 +176,5 @@ func TestSizes(t *testing.T) {
 			buckets, open = append(buckets, open), 0
 		}
 	}
-	require.Equal(t, []int64{338984, 451840, 564608, 315200}, buckets)
+	require.Equal(t, []int64{528808, 976640, 698496, 252160}, buckets)
 }
