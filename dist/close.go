@@ -83,14 +83,12 @@ func (j *Job) leave(ctx context.Context) error {
 }
 
 // abandon gives up a job that could not be joined.
-func (j *Job) abandon() error {
+func (j *Job) abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	err := j.leave(ctx)
-	if err != nil {
+	if err := j.leave(ctx); err != nil {
 		j.cfg.Logger.Info("left a job that did not form", "rank", j.Rank(), "err", err)
 	}
-	return nil
 }
 
 // closeQuietly ends a job whose failure is reported elsewhere.

@@ -2,7 +2,6 @@ package dist
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -85,7 +84,8 @@ func (j *Job) enter(ctx context.Context) (*Job, error) {
 		j.world, err = j.form(ctx, "world", "world", all)
 	}
 	if err != nil {
-		return nil, errors.Join(err, j.abandon())
+		j.abandon()
+		return nil, err
 	}
 	j.watch.start(j)
 	return j, nil
