@@ -27,8 +27,9 @@ func (r *round) compare(ctx context.Context) error {
 	}
 	defer t.Close()
 	steps := min(earlySteps, t.Steps())
-	r.sink.Begin(ui.Plan{Title: "overlap ", Steps: steps, Epochs: 1, Every: steps})
+	r.sink.Begin(ui.Plan{Title: "overlap", Steps: steps, Epochs: t.Epoch(steps-1) + 1, Every: steps})
 	var m measured
+	begin, done := time.Now(), 0
 	this, other := usual(r.o)
 	for step := range steps {
 		ways := []bucket.Layout{other}
@@ -44,12 +45,16 @@ func (r *round) compare(ctx context.Context) error {
 			if loss, took, err = r.timed(ctx, t, step, way); err != nil {
 				return err
 			}
+			done++
 			if step > 0 { // the first step of a process is slower
 				m.add(way.String(), took)
 			}
 		}
 		t.Update(step)
-		r.sink.Update(ui.Status{Step: step + 1, Epoch: 1, Loss: loss})
+		r.sink.Update(ui.Status{
+			Step: step + 1, Epoch: t.Epoch(step) + 1, Loss: loss,
+			SamplesPerSecond: float64(done*r.o.Batch) / time.Since(begin).Seconds(),
+		})
 	}
 	return r.settle(ctx, &m, steps, train.Hash(t.Model().Params()))
 }

@@ -50,7 +50,7 @@ func (s *session) oneRank(ctx context.Context) error {
 			return err
 		}
 		w.UseShard(shard(g))
-		s.sink.Begin(ui.Plan{Title: "one rank", Steps: w.Steps(), Epochs: s.o.Epochs, Every: w.Steps()})
+		s.sink.Begin(ui.Plan{Title: "one rank", Steps: w.Steps(), Epochs: s.o.Epochs, Every: max(1, w.Steps()/3)})
 		begin := time.Now()
 		diff := &report.Difference{Steps: min(earlySteps, w.Steps())}
 		for step := range w.Steps() {

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/comm"
 	"github.com/goccl/goccl/comm/transport"
 	"github.com/goccl/goccl/comm/transport/faulty"
 	"github.com/goccl/goccl/dist"
@@ -16,9 +16,9 @@ const linkThreads = "GOMAXPROCS=2"
 // shape puts a link between the ranks of the job. Nothing goes past it through
 // shared memory.
 //
-// The library chooses algorithms by what it has measured of the machine, and knows
-// nothing of the link. Two-shot sends over the links to all other ranks at once, in
-// two steps, which is what a slow link wants; GOCCL_ALGO chooses another one.
+// The tuner's constants were measured without a link and are wrong with one. The
+// choice by size alone is better: two-shot for the buckets, which sends over the
+// links to all other ranks at once.
 func shape(cfg *dist.Config, l options.Link) {
 	plan := faulty.Config{Link: faulty.Link{BitsPerSecond: float64(l.BitsPerSecond), Latency: l.Latency}}
 	cfg.Transport.NoShm = true
@@ -29,7 +29,7 @@ func shape(cfg *dist.Config, l options.Link) {
 		}
 		return out
 	}
-	if cfg.Tuning.Algorithm == goccl.Auto {
-		cfg.Tuning.Algorithm = goccl.TwoShot
+	if cfg.Tuning.Tuner == nil {
+		cfg.Tuning.Tuner = comm.DefaultTuner()
 	}
 }

@@ -6,17 +6,23 @@ import (
 	"strings"
 )
 
-// calm leaves out warnings that are no news here: that there are more ranks than
-// cores, which the report says, and that a rank has waited half a second for
-// another, which happens when ranks take turns. That one is stopped is news. With
-// GOCCL_DEBUG=INFO or more everything is shown.
+// calm leaves out what is no news here: that there are more ranks than cores, which
+// the report says; that a rank has waited half a second for another, which happens
+// when ranks take turns; and failures, which end the run with a sentence of their
+// own. That a rank is stopped is news. With GOCCL_DEBUG=INFO or more everything is
+// shown.
 type calm struct{ slog.Handler }
 
 // Handle implements slog.Handler.
 func (c calm) Handle(ctx context.Context, r slog.Record) error {
 	dull := false
 	r.Attrs(func(a slog.Attr) bool {
-		dull = a.Key == "local_ranks" || a.Key == "waiting" && !strings.Contains(a.Value.String(), "stopped")
+		switch a.Key {
+		case "local_ranks", "err":
+			dull = true
+		case "waiting":
+			dull = !strings.Contains(a.Value.String(), "stopped")
+		}
 		return !dull
 	})
 	if dull && !c.Enabled(ctx, slog.LevelInfo) {

@@ -90,6 +90,11 @@ func takePart(ctx context.Context, o options.Options, out sink) error {
 
 // work is what all ranks do together.
 func (s *session) work(ctx context.Context, g *dist.Group) error {
+	if !s.o.Link.IsZero() {
+		if err := giveWay(); err != nil {
+			return fmt.Errorf("priority of the computing thread: %w", err)
+		}
+	}
 	var err error
 	if s.training, s.testing, err = digits(s.o); err != nil {
 		return err

@@ -37,7 +37,7 @@ func (r *round) train(ctx context.Context) error {
 	if err := t.use(ctx, this); err != nil {
 		return err
 	}
-	r.sink.Begin(ui.Plan{Title: "training", Ranks: r.g.Size(), Steps: t.Steps(), Epochs: r.o.Epochs, Every: max(1, t.Steps()/12)})
+	r.sink.Begin(ui.Plan{Title: "training", Ranks: r.g.Size(), Steps: t.Steps(), Epochs: r.o.Epochs, Every: max(1, min(t.Steps()/10, 25))})
 	begin := time.Now()
 	losses := newMean(r.o.Epochs)
 	for step := range t.Steps() {

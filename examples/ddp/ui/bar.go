@@ -40,7 +40,7 @@ func newBar(p Plan, options ...mpb.ContainerOption) *Bar {
 	}
 	b.bar = b.progress.AddBar(int64(p.Steps),
 		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
-			return fmt.Sprintf("%s epoch %d/%d ", p.Title, b.status.Load().Epoch, p.Epochs)
+			return fmt.Sprintf("%-8s epoch %d/%d ", p.Title, b.status.Load().Epoch, p.Epochs)
 		})),
 		mpb.AppendDecorators(
 			decor.CountersNoUnit(" %d/%d"),

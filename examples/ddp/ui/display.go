@@ -34,7 +34,7 @@ type Display interface {
 // Plan is what a display must know beforehand.
 type Plan struct {
 	Title  string
-	Ranks  int
+	Ranks  int // whose shares are shown; 0: no one's
 	Steps  int // in all
 	Epochs int
 	Every  int // plain lines: one every so many steps, and one for the last

@@ -36,7 +36,7 @@ func at(step int) Status {
 
 func TestLines(t *testing.T) {
 	var out bytes.Buffer
-	l := NewLines(&out, Plan{Title: "digits", Steps: 10, Epochs: 2, Every: 4})
+	l := NewLines(&out, Plan{Title: "digits", Ranks: 2, Steps: 10, Epochs: 2, Every: 4})
 	for step := 1; step <= 10; step++ {
 		if step == 6 {
 			l.Note("rank 3 was killed")
@@ -111,7 +111,7 @@ func TestBar(t *testing.T) {
 		for _, up := range ups {
 			require.Equal(t, "3", up[1], "%q", text)
 		}
-		for _, want := range []string{"digits epoch 2/2", "  " + summary(at(last)), rankLine(0, at(last).Ranks[0]), rankLine(1, at(last).Ranks[1])} {
+		for _, want := range []string{"digits   epoch 2/2", "  " + summary(at(last)), rankLine(0, at(last).Ranks[0]), rankLine(1, at(last).Ranks[1])} {
 			require.Contains(t, text, want)
 		}
 	}

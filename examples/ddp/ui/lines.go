@@ -20,7 +20,11 @@ var _ Display = (*Lines)(nil)
 // NewLines writes to out. It begins with a line that explains the rest.
 func NewLines(out io.Writer, p Plan) *Lines {
 	p.Every = max(1, p.Every)
-	fmt.Fprintf(out, "%s: %d steps, %d epochs; of each rank: %% of time in compute/communication/blocked\n", p.Title, p.Steps, p.Epochs)
+	fmt.Fprintf(out, "%s: %d steps, %d epochs", p.Title, p.Steps, p.Epochs)
+	if p.Ranks > 0 {
+		fmt.Fprint(out, "; of each rank: % of time in compute/communication/blocked")
+	}
+	fmt.Fprintln(out)
 	return &Lines{out: out, plan: p, next: p.Every}
 }
 
