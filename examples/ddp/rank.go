@@ -61,8 +61,9 @@ func number(key string) int {
 func takePart(ctx context.Context, o options.Options, out sink) error {
 	cfg := dist.FromEnv()
 	cfg.Logger = slog.New(calm{cfg.Logger.Handler()})
-	if !o.Link.IsZero() {
-		shape(&cfg, o.Link)
+	release, err := network(&cfg, o.Link)
+	if err != nil {
+		return err
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = timeout
@@ -71,7 +72,7 @@ func takePart(ctx context.Context, o options.Options, out sink) error {
 	first := false
 	parallel := model.Serial()
 	defer parallel()
-	err := dist.Run(ctx, cfg, func(ctx context.Context, g *dist.Group) error {
+	err = dist.Run(ctx, cfg, func(ctx context.Context, g *dist.Group) error {
 		if first = g.Rank() == 0; first {
 			s.sink = out
 		} else {
@@ -85,6 +86,9 @@ func takePart(ctx context.Context, o options.Options, out sink) error {
 	// The other ranks have ended: what is left needs only one, and may have all
 	// cores.
 	parallel()
+	if err := release(); err != nil {
+		return err
+	}
 	return s.conclude(ctx)
 }
 
