@@ -24,7 +24,6 @@ const grace = 3 * time.Second
 // parent is the process that the user started.
 type parent struct {
 	screen  *screen
-	keys    *ui.Keys // nil: no terminal to read from
 	job     *launch.Job
 	ranks   int
 	stopped os.Signal // the signal by which the user ended the run
