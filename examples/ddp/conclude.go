@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/dist"
+	"github.com/goccl/goccl/examples/ddp/model"
 	"github.com/goccl/goccl/examples/ddp/report"
 	"github.com/goccl/goccl/examples/ddp/train"
 	"github.com/goccl/goccl/examples/ddp/ui"
@@ -20,6 +21,7 @@ import (
 // compares, and writes the results.
 func (s *session) conclude(ctx context.Context) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU()))
+	defer model.Threads(runtime.NumCPU())()
 	if err := s.oneRank(ctx); err != nil {
 		return err
 	}

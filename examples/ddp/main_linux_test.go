@@ -40,7 +40,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command(exe, append([]string{"-ranks=3", "-images=480", "-batch=48"}, args...)...)
+	cmd := exec.Command(exe, append([]string{"-ranks=3", "-images=240", "-batch=48"}, args...)...)
 	cmd.Env = append(os.Environ(), envProgram+"=1", "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
@@ -72,7 +72,7 @@ func TestWholeRun(t *testing.T) {
 	got, text := whole(t, "-dump="+dump)
 	require.EqualValues(t, 3, got["ranks"])
 	require.EqualValues(t, 1, got["epochs"])
-	require.EqualValues(t, 10, got["steps"])
+	require.EqualValues(t, 5, got["steps"])
 	require.Equal(t, true, got["params_equal"])
 	require.InDelta(t, 0, got["single_rank_diff"], 1e-6)
 	require.InDelta(t, 0, got["single_rank_early"], 1e-6)
@@ -95,8 +95,8 @@ func TestWholeRun(t *testing.T) {
 	info, err := os.Stat(dump)
 	require.NoError(t, err)
 	require.Greater(t, float64(info.Size()), bytes, "the dump holds as many parameters as there are gradients")
-	require.Contains(t, text, "training: 10 steps, 1 epochs; of each rank")
-	require.Contains(t, text, "step 10/10  epoch 1/1")
+	require.Contains(t, text, "training: 5 steps, 1 epochs; of each rank")
+	require.Contains(t, text, "step 5/5  epoch 1/1")
 	require.Regexp(t, `parameters +[0-9a-f]{16} on every rank`, text)
 
 	held, _ := whole(t, "-no-overlap")
@@ -120,7 +120,7 @@ func TestForeignLauncher(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, job.Wait(), "%s%s", &out, &errs)
-	require.Contains(t, out.String(), "[0] step 10/10")
+	require.Contains(t, out.String(), "[0] step 5/5")
 	require.Contains(t, out.String(), "on every rank")
 	require.NotContains(t, out.String(), "[1]")
 }

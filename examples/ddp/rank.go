@@ -70,8 +70,8 @@ func takePart(ctx context.Context, o options.Options, out sink) error {
 	}
 	s := &session{o: o}
 	first := false
-	parallel := model.Serial()
-	defer parallel()
+	restore := model.Threads(1)
+	defer restore()
 	err = dist.Run(ctx, cfg, func(ctx context.Context, g *dist.Group) error {
 		if first = g.Rank() == 0; first {
 			s.sink = out
@@ -85,7 +85,6 @@ func takePart(ctx context.Context, o options.Options, out sink) error {
 	}
 	// The other ranks have ended: what is left needs only one, and may have all
 	// cores.
-	parallel()
 	if err := release(); err != nil {
 		return err
 	}

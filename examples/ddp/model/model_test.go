@@ -291,7 +291,7 @@ func TestPredict(t *testing.T) {
 }
 
 // Products in pieces give the same bits as gonum's own.
-func TestSerialGivesTheSameBits(t *testing.T) {
+func TestThreadsGiveTheSameBits(t *testing.T) {
 	run := func() []float32 {
 		m, err := New([]int{130, 257, 200, 10}, 70, 3)
 		require.NoError(t, err)
@@ -313,9 +313,11 @@ func TestSerialGivesTheSameBits(t *testing.T) {
 		return all
 	}
 	want := run()
-	parallel := Serial()
-	got := run()
-	parallel()
-	require.Equal(t, want, got)
+	for _, n := range []int{1, 3} {
+		restore := Threads(n)
+		got := run()
+		restore()
+		require.Equal(t, want, got, "%d threads", n)
+	}
 	require.Equal(t, want, run())
 }
