@@ -163,6 +163,32 @@ func TestKilledRankIsTheCause(t *testing.T) {
 	require.NoError(t, j.Signal(syscall.SIGTERM), "ranks that have ended need no signal")
 }
 
+// What OnStop passes on is there when the signal comes.
+func TestOnStopComesBeforeTheSignal(t *testing.T) {
+	p := newPipe(t)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	defer write.Close()
+	s := shell(`trap 'read why <&5; echo "$why"; exit 0' TERM; echo ready >&4; while :; do sleep 0.01; done`, 2)
+	s.ExtraFiles = []*os.File{p.w, read}
+	var out bytes.Buffer
+	s.Stdout = &out
+	var causes []error
+	s.OnStop = func(cause error) {
+		causes = append(causes, cause)
+		fmt.Fprintln(write, cause)
+	}
+	j := start(t, s)
+	p.started(t)
+	p.lines(t, 2)
+	require.NoError(t, j.Kill(1, syscall.SIGKILL))
+	err = j.Wait()
+	require.Equal(t, []error{err}, causes)
+	require.Equal(t, err.Error()+"\n", out.String())
+	p.ended(t)
+}
+
 // A stopped rank does not keep the others from being ended, nor itself.
 func TestStoppedRankEnds(t *testing.T) {
 	p := newPipe(t)
