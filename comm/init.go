@@ -258,7 +258,7 @@ func (c *Communicator) settle(ctx context.Context, cfg Config) error {
 	}
 	c.hosts = len(hosts)
 	ec := exec.Config{Rank: c.rank, Size: c.size, Layout: c.layout, Windows: &c.windows}
-	c.waiter.Policy = spin.Policy{Local: c.crowd.inProcess, Oversubscribed: local > spin.Cores(), Network: c.networked()}
+	c.waiter.Policy = spin.Policy{Local: c.crowd.inProcess, Oversubscribed: local > spin.Cores(), Network: c.mapper == nil}
 	for _, s := range c.regions {
 		ec.Regions = append(ec.Regions, s.Mem())
 		ec.Bells = append(ec.Bells, exec.Bell(s.Mem()))
@@ -268,17 +268,6 @@ func (c *Communicator) settle(ctx context.Context, cfg Config) error {
 	}
 	c.exec = exec.New(ec)
 	return nil
-}
-
-// networked reports whether all data comes through a network, and so through pumps
-// of this process: only then is there nobody in another process who rings a word.
-func (c *Communicator) networked() bool {
-	for q := range c.size {
-		if q != c.rank && !strings.HasPrefix(c.links.transportTo(q), "net/") {
-			return false
-		}
-	}
-	return true
 }
 
 // hostOf is a number that two ranks share when they run on one host, as far as
