@@ -8,13 +8,14 @@
 //	go root.Serve(ctx)
 //	// root.ID() reaches every rank
 //	c, err := comm.Init(ctx, id, comm.Config{Rank: r, Size: n, Transports: ts})
-//	err = c.AllReduce(dst, src, goccl.Sum, nil).Wait(ctx)
+//	err = c.AllReduce(dst, src, goccl.Sum).Wait(ctx)
 //
 // A collective queues an operation and returns a Pending at once. Operations of
 // one communicator run in the order of the calls, which must be the same on all
 // ranks; a difference is found and named. Small operations are begun inside the
 // call; larger ones by the communicator's own goroutine, or by whoever waits.
 //
-// Locks, in the order in which they may be taken: the engine's token (who steps
-// operations), then its queue lock. User code never runs under either.
+// Who steps operations holds the engine's token, a field under the queue's lock;
+// the token is kept while operations run, the lock never. User code runs under
+// neither.
 package comm

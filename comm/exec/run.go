@@ -148,21 +148,6 @@ func (r *Run) Posted() bool {
 	return true
 }
 
-// Waits describes what the first open lane is blocked on, for messages.
-func (r *Run) Waits() string {
-	if r.b.fused {
-		return fmt.Sprintf("the input of rank %d", r.next)
-	}
-	for i := range r.lanes {
-		if r.open[i] {
-			l := &r.lanes[i]
-			return fmt.Sprintf("channel %d lane %d at instruction %d (%v), iteration %d", l.Channel, l.Index, l.PC(),
-				r.b.Prog.Code[l.PC()].Op, l.Iteration())
-		}
-	}
-	return "nothing"
-}
-
 // Signal implements machine.Domain.
 func (r *Run) Signal(l *machine.Lane, sig int, d uint64) {
 	s := &r.b.Prog.Sigs[int(r.b.Prog.Rows[l.Channel].SigLo)+sig]
