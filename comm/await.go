@@ -29,11 +29,11 @@ func (c *Communicator) await(head *Task) {
 func (c *Communicator) elbow(ctx context.Context, t *Task) error {
 	c.waiters.Add(1)
 	defer c.waiters.Add(-1)
-	for tries := 0; !t.done.Load(); tries++ {
+	for tries := 0; ; tries++ {
 		c.mu.Lock()
-		free := !c.held
+		over := t.done || !c.held
 		c.mu.Unlock()
-		if free {
+		if over {
 			return nil
 		}
 		if tries%16 == 15 && ctx.Err() != nil {
@@ -45,5 +45,4 @@ func (c *Communicator) elbow(ctx context.Context, t *Task) error {
 			time.Sleep(50 * time.Microsecond)
 		}
 	}
-	return nil
 }

@@ -16,6 +16,6 @@
 // call; larger ones by the communicator's own goroutine, or by whoever waits.
 //
 // Who steps operations holds the engine's token, a field under the queue's lock;
-// the token is kept while operations run, the lock never. User code runs under
-// neither.
+// the token is kept while operations run, the lock only for the first step of a
+// small one, inside the call. User code runs under neither.
 package comm

@@ -21,7 +21,6 @@ func (c *Communicator) prepareTask(t *Task) error {
 		}
 		t.part.args.Sig = sign(&t.part, history)
 		t.sig = t.part.args.Sig
-		c.remember(t)
 		return nil
 	}
 	return c.prepareBatch(t)
@@ -107,7 +106,6 @@ func (c *Communicator) signBatch(t *Task) {
 	if t.As != 0 {
 		t.sig = uint32(mix(c.history ^ t.seq<<8 ^ uint64(t.As)))
 	}
-	c.remember(t)
 }
 
 // prepareSelf makes a send to this rank and its receive a copy: the receive does

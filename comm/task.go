@@ -43,7 +43,6 @@ type Task struct {
 	Algo     goccl.Algorithm
 	Proto    goccl.Protocol
 	Channels int
-	done     atomic.Bool
 	gen      atomic.Uint32
 	err      error
 	part     part   // of a call that is no batch
@@ -51,6 +50,7 @@ type Task struct {
 	seq      uint64 // collectives on this communicator so far, this one included
 	sig      uint32
 	next     *Task
+	done     bool // guarded by engine.mu
 	broken   bool // failed on this rank; ends when the cause is known to all
 }
 
@@ -66,6 +66,13 @@ type part struct {
 	begun   bool
 	ended   bool
 	self    bool // a copy within this rank, no Program
+}
+
+// over lets go of what the operation used. Called by who ends it.
+func (t *Task) over(err error) {
+	t.err = err
+	t.Src.Owner, t.Dst.Owner = nil, nil // the buffers are the user's again
+	clear(t.Batch)
 }
 
 // word returns what to sleep on while the operation is blocked; nil: nothing.

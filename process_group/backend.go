@@ -2,6 +2,7 @@ package processgroup
 
 import (
 	"context"
+	"sync"
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/device"
@@ -13,9 +14,9 @@ import (
 // ranks disagree or a peer is lost: Test and Wait then return a *goccl.Error
 // that is the cause as far as this rank can know it.
 //
-// Start is called by one goroutine at a time. Test, Wait and Abort may be called
-// by any number of goroutines at once, also on the same Op, and go on returning
-// the same result until the Op is started again.
+// Start and Test are called under the lock of the group, Wait without it. Test,
+// Wait and Abort may be called by any number of goroutines at once, also on the
+// same Op, and go on returning the same result until the Op is started again.
 type Backend interface {
 	Name() string
 	// Attach is called once for each Op that the group allocates, before its first Start.
@@ -28,11 +29,24 @@ type Backend interface {
 	// Wait helps until op has ended. ctx bounds the wait only: when it ends, Wait
 	// returns an error that wraps context.Cause(ctx), and the operation goes on.
 	Wait(ctx context.Context, op *Op) error
-	// Abort ends all operations, and those started later, with cause. It never
-	// blocks and is idempotent; the first cause stays.
+	// Abort ends all operations, and those started later, with cause. It is called
+	// without the lock, never blocks and is idempotent; the first cause stays.
 	Abort(cause error)
 	// Close frees what the backend holds. All operations have ended before.
 	Close() error
+}
+
+// Locker is an optional ability of a Backend whose queue and the group then have
+// one lock, so that a small operation, which costs little besides locked
+// instructions, takes it once to start and twice to wait. The methods are called
+// with it held and return with it held. TestLocked may give it up in between, and
+// WaitLocked does while it waits; StartLocked does not.
+type Locker interface {
+	// Lock returns the lock, always the same.
+	Lock() *sync.Mutex
+	StartLocked(op *Op) error
+	TestLocked(op *Op) (bool, error)
+	WaitLocked(ctx context.Context, op *Op) error
 }
 
 // Control is what a group needs of the control plane. All methods are safe for

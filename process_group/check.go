@@ -18,6 +18,15 @@ func fine(s *settings, b *device.Buffer, op goccl.ReduceOp) bool {
 		op <= goccl.Avg && b.DType.Reducible() && !s.tagged
 }
 
+// fineInto is fine for a reduction of src into dst: the same memory, or memory that
+// does not overlap it.
+func fineInto(s *settings, dst, src *device.Buffer, op goccl.ReduceOp) bool {
+	n := uintptr(src.Count) * uintptr(src.DType.Size())
+	return fine(s, src, op) && dst.DType == src.DType && dst.Count == src.Count && dst.Device == src.Device &&
+		dst.Addr != 0 && dst.Addr&(uintptr(src.DType.Size())-1) == 0 &&
+		(dst.Addr == src.Addr || dst.Addr+n <= src.Addr || src.Addr+n <= dst.Addr)
+}
+
 // checkBuffers looks at the buffers of one call: each usable, one element type,
 // one device, a stream where the device has them.
 func checkBuffers(s *settings, first device.Buffer, more ...device.Buffer) error {

@@ -58,7 +58,7 @@ func (c *core) drained() bool {
 			c.mu.Unlock()
 			return true
 		}
-		w := Work{op, c.serialOf(op)}
+		w := Work{op, op.life.gen}
 		c.mu.Unlock()
 		if err := w.Wait(ctx); err != nil && ctx.Err() != nil {
 			return false

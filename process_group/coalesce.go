@@ -40,7 +40,7 @@ func (g *Group) Coalesce(fn func() error) Work {
 		c.mu.Unlock()
 		return b.nested(c, fn)
 	}
-	c.open = &batch{op: op, gen: c.serialOf(op)}
+	c.open = &batch{op: op, gen: op.life.gen}
 	c.mu.Unlock()
 
 	returned := false

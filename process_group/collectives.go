@@ -28,8 +28,10 @@ func (g *Group) AllReduce(b device.Buffer, op goccl.ReduceOp, o ...Option) Work 
 // may be the same memory.
 func (g *Group) AllReduceInto(dst, src device.Buffer, op goccl.ReduceOp, o ...Option) Work {
 	s := g.settings(o)
-	if err := checkAllReduce(&s, dst, src, op); err != nil {
-		return g.refuse(goccl.AllReduce, &s, err)
+	if !fineInto(&s, &dst, &src, op) {
+		if err := checkAllReduce(&s, dst, src, op); err != nil {
+			return g.refuse(goccl.AllReduce, &s, err)
+		}
 	}
 	x, w := g.call(goccl.AllReduce, &s)
 	if x == nil {

@@ -30,11 +30,10 @@ type core struct {
 	base    time.Time // zero of the time stamps
 	epoch   int64     // the same on the cheap clock
 
-	mu     sync.Mutex // held over one call, so that numbers and Start have one order
-	serial uint64     // generation of the last Op handed out
-	seq    uint64     // last collective
-	p2pSeq uint64     // last operation that only sends and receives
-	flight flight     // operations that have not ended
+	mu     *sync.Mutex // held over one call, so that numbers and Start have one order
+	locked Locker      // the backend, when mu is its lock, too
+	last   numbers
+	flight flight // operations that have not ended
 	free   *Op
 	open   *batch // a Coalesce under way
 	closed bool
@@ -48,6 +47,13 @@ type core struct {
 	closing closing
 }
 
+// numbers are the last ones given out; core.mu guards them.
+type numbers struct {
+	serial uint64 // generation of an Op
+	seq    uint64 // of a collective
+	p2pSeq uint64 // of an operation that only sends and receives
+}
+
 // New returns the group of this rank. It is local: the backend has connected the
 // ranks already. The caller closes the group; Close closes the backend. New
 // panics when cfg is wrong, which is a mistake of the program that makes groups.
@@ -55,7 +61,10 @@ func New(cfg Config) *Group {
 	if err := cfg.fill(); err != nil {
 		panic("processgroup: " + err.Error())
 	}
-	c := &core{cfg: cfg, backend: cfg.Backend, pid: os.Getpid(), base: time.Now(), epoch: clock.Now()}
+	c := &core{cfg: cfg, backend: cfg.Backend, mu: new(sync.Mutex), pid: os.Getpid(), base: time.Now(), epoch: clock.Now()}
+	if l, ok := cfg.Backend.(Locker); ok {
+		c.mu, c.locked = l.Lock(), l
+	}
 	c.failure.ctx, c.failure.cancel = context.WithCancelCause(context.Background())
 	c.rec.init(&c.cfg, c.base)
 	c.watch.init()

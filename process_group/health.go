@@ -16,7 +16,7 @@ func (c *core) Health() Health {
 	h := Health{Err: c.cause(), Waiting: c.watch.lagging()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h.InFlight, h.LastSeq = c.flight.n, c.seq
+	h.InFlight, h.LastSeq = c.flight.n, c.last.seq
 	if op := c.flight.head; op != nil {
 		h.SinceProgress = time.Duration(c.now() - max(op.life.queued, c.flight.lastEnd))
 	}

@@ -51,7 +51,7 @@ func (w Work) Info() OpInfo {
 // find returns the operation in flight with this generation. core.mu is held.
 func (c *core) find(gen uint64) *Op {
 	for op := c.flight.head; op != nil; op = op.life.next {
-		if c.serialOf(op) == gen&genMask {
+		if op.life.gen == gen {
 			return op
 		}
 	}
@@ -89,7 +89,7 @@ func (c *core) snapshot() []OpInfo {
 	defer c.mu.Unlock()
 	flying := make(map[uint64]*Op, c.flight.n)
 	for op := c.flight.head; op != nil; op = op.life.next {
-		flying[c.serialOf(op)] = op
+		flying[op.life.gen] = op
 	}
 	all := make([]OpInfo, 0, min(c.rec.last, recorderSize))
 	for gen := c.rec.oldest(); gen <= c.rec.last; gen++ {

@@ -34,7 +34,7 @@ func (c *core) awaited(op *Op) uint64 {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.seq
+	return c.last.seq
 }
 
 // waitsFor reports whether rank is a peer of a transfer.

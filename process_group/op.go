@@ -5,6 +5,7 @@ import (
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/device"
+	"github.com/goccl/goccl/internal/release"
 )
 
 // Op is one operation. The group owns and reuses it; a Backend reads the
@@ -53,32 +54,31 @@ type P2P struct {
 	Recv bool
 }
 
+type state uint8
+
 // The states of an Op.
 const (
-	opBuilding uint32 = iota // inside Coalesce: not started
-	opStarting               // within Backend.Start
+	opBuilding state = iota // inside Coalesce: not started
 	opStarted
 	opEnded // err is set, the buffers are the user's again
 )
 
 // life is what the group keeps about an Op: its generation, who holds it, and
-// where it stands. On a call that costs a few hundred nanoseconds in all, each
-// atomic store counts: state and began are plain words, set plainly while nobody
-// else can see the Op and by sync/atomic after that.
+// where it stands. core.mu guards it but for began.
 type life struct {
-	// word is the generation in the upper bits and the number of holders below:
-	// the group until the operation ended, and each Wait or Test under way. An
-	// Op whose word has no holder is free.
-	word  atomic.Uint64
-	began uint64 // 0: not yet; see Began. 64-bit alignment comes from word.
-	state uint32
+	gen uint64 // of the operation; handles of other generations are old
+	// holds counts the group, until the operation has ended, and each Wait or Test
+	// under way. An Op that nobody holds is free.
+	holds int
+	state state
+	began atomic.Uint64 // 0: not yet; see Began
 
 	core *core
 	err  error // how it ended; valid once state is opEnded
 	// startErr is why the backend did not take it; the waiter reports it.
 	startErr error
 
-	queued int64         // nanoseconds after core.base
+	queued int64         // nanoseconds after core.base; 0: still within Start
 	done   chan struct{} // made by Work.Done
 
 	next, prev *Op // in flight, or next in the free list
@@ -104,52 +104,38 @@ const (
 	beganUnit = 8
 )
 
-const (
-	pinBits = 20
-	pinMask = 1<<pinBits - 1
-	genMask = 1<<(64-pinBits) - 1
-)
-
 // pin holds the Op for a caller whose handle is of generation gen. It fails when
 // that generation is over: its operation has ended well, since an Op that failed
-// is never used again.
+// is never used again. core.mu is held.
 func (op *Op) pin(gen uint64) bool {
-	for {
-		w := op.life.word.Load()
-		if w>>pinBits != gen&genMask || w&pinMask == 0 {
-			return false
-		}
-		if op.life.word.CompareAndSwap(w, w+1) {
-			return true
-		}
+	if op.life.gen != gen || op.life.holds == 0 {
+		return false
 	}
+	op.life.holds++
+	return true
 }
 
-// unpin ends a hold. The last one gives the Op back.
-func (op *Op) unpin() {
-	if op.life.word.Add(^uint64(0))&pinMask == 0 {
-		op.life.core.giveBack(op)
-	}
+// unpin ends a hold. The last one frees the Op. core.mu is held.
+func (op *Op) unpin() { op.life.core.drop(op, 1) }
+
+// Chose tells the group, within Start, how the operation runs and that its data is
+// moving. A backend for which that comes later calls Began.
+func (op *Op) Chose(a goccl.Algorithm, p goccl.Protocol, channels int) {
+	release.Store(&op.life.began, beganBit|uint64(newChoice(a, p, channels)))
 }
 
 // Began tells the group that the backend has begun to move data, and how. It
-// never blocks and may be called from any goroutine, once for each operation, also
-// within Start. A backend that never calls it leaves these columns of the flight
-// recorder empty.
+// never blocks and may be called from any goroutine, with the lock or without, once
+// for each operation. A backend that calls neither Began nor Chose leaves these
+// columns of the flight recorder empty.
 func (op *Op) Began(a goccl.Algorithm, p goccl.Protocol, channels int) {
 	word := beganBit | uint64(newChoice(a, p, channels))
-	if op.where() != opStarting { // within Start, reading the clock would cost more than all else
-		word |= uint64(op.life.core.now()) >> beganUnit << beganTime
-	}
-	atomic.StoreUint64(&op.life.began, word)
+	release.Store(&op.life.began, word|uint64(op.life.core.now())>>beganUnit<<beganTime)
 }
-
-// where returns the state.
-func (op *Op) where() uint32 { return atomic.LoadUint32(&op.life.state) }
 
 // beganAt takes began apart: when, in nanoseconds after core.base, and how.
 func (op *Op) beganAt() (at int64, how choice) {
-	word := atomic.LoadUint64(&op.life.began)
+	word := op.life.began.Load()
 	switch {
 	case word == 0:
 		return 0, 0

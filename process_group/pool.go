@@ -2,6 +2,7 @@ package processgroup
 
 import (
 	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/internal/release"
 )
 
 // sweepAt is how many operations may be in flight before a call that finds no
@@ -11,9 +12,6 @@ const sweepAt = 64
 // take returns an Op of a new generation that the group holds, with nothing in
 // it. core.mu is held.
 func (c *core) take(coll goccl.Collective, s *settings) *Op {
-	if c.free == nil && c.flight.n >= sweepAt {
-		c.sweep()
-	}
 	op := c.free
 	if op == nil {
 		op = new(Op)
@@ -23,17 +21,20 @@ func (c *core) take(coll goccl.Collective, s *settings) *Op {
 		c.free = op.life.next
 		op.life.next = nil
 	}
-	c.serial++
+	c.last.serial++
 	op.Coll, op.Redop, op.Root, op.Send = coll, goccl.Sum, -1, false
 	op.Tag, op.Stream, op.Label = s.tag, s.stream, s.label
-	op.life.began, op.life.state = 0, opBuilding // free: nobody looks
-	op.life.word.Store(c.serial<<pinBits | 1)
+	op.life.gen, op.life.holds, op.life.state = c.last.serial, 1, opBuilding
+	release.Store(&op.life.began, 0)
 	return op
 }
 
+// crowded reports whether it is time to sweep. core.mu is held.
+func (c *core) crowded() bool { return c.free == nil && c.flight.n >= sweepAt }
+
 // sweep settles operations at the front that have ended well and that nobody
 // waits for. A failed one is left to its waiters and the watchdog, since telling
-// the peers needs core.mu free. core.mu is held.
+// the peers needs core.mu free. core.mu is held, and may be given up meanwhile.
 func (c *core) sweep() {
 	for op := c.flight.head; op != nil; op = c.flight.head {
 		if ok, err := c.test(op); !ok || err != nil {
@@ -44,26 +45,23 @@ func (c *core) sweep() {
 	}
 }
 
-// test asks the backend about op, unless it never took it.
+// test asks the backend about op, unless it never took it. core.mu is held, and may
+// be given up meanwhile.
 func (c *core) test(op *Op) (bool, error) {
-	if err := op.life.startErr; err != nil {
+	switch err := op.life.startErr; {
+	case err != nil:
 		return true, err
+	case c.locked != nil:
+		return c.locked.TestLocked(op)
 	}
 	return c.backend.Test(op)
 }
 
 // drop gives up n holds of op and frees it when they were the last. core.mu is held.
-func (c *core) drop(op *Op, n uint64) {
-	if op.life.word.Add(-n)&pinMask == 0 {
+func (c *core) drop(op *Op, n int) {
+	if op.life.holds -= n; op.life.holds == 0 {
 		c.recycle(op)
 	}
-}
-
-// giveBack frees an Op that nobody holds.
-func (c *core) giveBack(op *Op) {
-	c.mu.Lock()
-	c.recycle(op)
-	c.mu.Unlock()
 }
 
 // recycle lets go of the buffers and puts op into the free list. core.mu is held.

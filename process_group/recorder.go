@@ -55,7 +55,8 @@ func (r *recorder) init(cfg *Config, base time.Time) {
 }
 
 // queue enters op under its generation.
-func (r *recorder) queue(op *Op, gen uint64) *record {
+func (r *recorder) queue(op *Op) *record {
+	gen := op.life.gen
 	e := &r.ring[gen%recorderSize]
 	r.last = gen
 	*e = record{gen: gen, seq: op.Seq, redop: op.Redop, queued: op.life.queued, label: op.Label,
@@ -71,15 +72,15 @@ func (r *recorder) queue(op *Op, gen uint64) *record {
 }
 
 // refuse enters op as a call that was refused.
-func (r *recorder) refuse(op *Op, gen uint64) {
-	e := r.queue(op, gen)
+func (r *recorder) refuse(op *Op) {
+	e := r.queue(op)
 	e.flags |= recRefused
 	e.ended = e.queued
 }
 
 // end completes the entry of op, if it is still there.
 func (r *recorder) end(op *Op, now int64, err error) {
-	gen := op.life.core.serialOf(op)
+	gen := op.life.gen
 	e := &r.ring[gen%recorderSize]
 	if e.gen != gen {
 		return

@@ -2,7 +2,6 @@ package processgroup
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"github.com/goccl/goccl"
 )
@@ -13,6 +12,9 @@ import (
 func (g *Group) call(coll goccl.Collective, s *settings) (*Op, Work) {
 	c := g.core
 	c.mu.Lock()
+	if c.crowded() {
+		c.sweep()
+	}
 	if c.closed || c.failure.first.Load() != nil {
 		c.mu.Unlock()
 		return nil, c.tooLate(coll)
@@ -33,34 +35,34 @@ func (c *core) launch(op *Op) Work {
 	return w
 }
 
-// start is launch for an operation that stands alone. core.mu is held.
+// start is launch for an operation that stands alone. core.mu is held. Writing it
+// down comes last: by then the data is under way.
 func (c *core) start(op *Op) Work {
-	w := Work{op: op, gen: c.serialOf(op)}
+	w := Work{op: op, gen: op.life.gen}
 	c.number(op)
-	op.life.queued = c.now()
-	c.rec.queue(op, w.gen)
-	c.flight.push(op)
-	atomic.StoreUint32(&op.life.state, opStarting)
-	if err := c.backend.Start(op); err != nil {
-		// The waiter reports it: telling the peers needs core.mu free.
-		op.life.startErr = err
+	// An error is for the waiter to report: telling the peers needs core.mu free.
+	if c.locked != nil {
+		op.life.startErr = c.locked.StartLocked(op)
+	} else {
+		op.life.startErr = c.backend.Start(op)
 	}
-	atomic.StoreUint32(&op.life.state, opStarted)
+	op.life.state = opStarted
+	op.life.queued = c.now()
+	c.rec.queue(op)
+	c.flight.push(op)
 	c.watch.arm()
 	return w
 }
 
-func (c *core) serialOf(op *Op) uint64 { return op.life.word.Load() >> pinBits }
-
 // number gives op its sequence number. core.mu is held.
 func (c *core) number(op *Op) {
 	if op.P2P() {
-		c.p2pSeq++
-		op.Seq = c.p2pSeq
+		c.last.p2pSeq++
+		op.Seq = c.last.p2pSeq
 		return
 	}
-	c.seq++
-	op.Seq = c.seq
+	c.last.seq++
+	op.Seq = c.last.seq
 }
 
 // refuse answers a wrong call: the Work holds the error, the call takes its
@@ -97,10 +99,10 @@ func (c *core) reject(op *Op, err error) Work {
 
 // bury ends op, which was never started, as a refused call. It releases core.mu.
 func (c *core) bury(op *Op, err error) Work {
-	w := Work{op: op, gen: c.serialOf(op)}
+	w := Work{op: op, gen: op.life.gen}
 	c.number(op)
 	op.life.queued = c.now()
-	c.rec.refuse(op, w.gen)
+	c.rec.refuse(op)
 	c.mu.Unlock()
 
 	cause := c.fail(c.own(fmt.Sprintf("refused its %s #%d on group %q", op.Name(), op.Seq, c.cfg.Name), err), true)
@@ -114,7 +116,7 @@ func (c *core) bury(op *Op, err error) Work {
 // nothing ends op, which has nothing to do, without a sequence number. It releases
 // core.mu.
 func (c *core) nothing(op *Op) Work {
-	w := Work{op: op, gen: c.serialOf(op)}
+	w := Work{op: op, gen: op.life.gen}
 	op.end(nil)
 	c.drop(op, 1)
 	c.mu.Unlock()
@@ -124,10 +126,9 @@ func (c *core) nothing(op *Op) Work {
 // tooLate is the Work of a call on a group that is closed or has failed.
 func (c *core) tooLate(coll goccl.Collective) Work {
 	op := &Op{Coll: coll, Root: -1}
-	op.life.core = c
-	op.life.word.Store(1)
+	op.life.core, op.life.holds = c, 1
 	op.life.err = c.lateError(op)
-	atomic.StoreUint32(&op.life.state, opEnded)
+	op.life.state = opEnded
 	return Work{op: op}
 }
 
@@ -141,26 +142,26 @@ func (c *core) lateError(op *Op) error {
 	return e
 }
 
-// finished notes that op has ended well and gives up the caller's hold.
+// finished notes that op has ended well and gives up the caller's hold. core.mu is
+// held.
 func (c *core) finished(op *Op) {
-	c.mu.Lock()
-	holds := uint64(1)
-	if op.where() != opEnded {
+	holds := 1
+	if op.life.state != opEnded {
 		c.markEnded(op, nil)
 		holds = 2 // the group's own
 	}
 	c.drop(op, holds)
-	c.mu.Unlock()
 }
 
 // failed notes that op has ended with err, tells everyone, and returns what its
 // waiters see. The group keeps its hold, so that the Op is never used again and
-// every handle finds the error.
+// every handle finds the error. The caller holds op and, as telling takes time,
+// not core.mu.
 func (c *core) failed(op *Op, err error) error {
 	cause := c.fail(err, true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if op.where() != opEnded {
+	if op.life.state != opEnded {
 		c.markEnded(op, c.opError(op, cause))
 	}
 	return op.life.err
@@ -181,5 +182,5 @@ func (op *Op) end(err error) {
 	if op.life.done != nil {
 		close(op.life.done)
 	}
-	atomic.StoreUint32(&op.life.state, opEnded)
+	op.life.state = opEnded
 }

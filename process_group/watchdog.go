@@ -114,8 +114,12 @@ func (d *watchdog) tick(c *core, now int64) bool {
 		d.set(nil)
 		return false
 	}
-	defer op.unpin()
-	gen := c.serialOf(op)
+	defer func() {
+		c.mu.Lock()
+		op.unpin()
+		c.mu.Unlock()
+	}()
+	gen := op.life.gen // fixed while it is held
 	blocked := time.Duration(now - since)
 	if blocked < min(blockedAfter, c.cfg.Timeout) || c.cause() != nil {
 		return true
@@ -143,18 +147,18 @@ func (d *watchdog) settle(c *core) (*Op, int64) {
 			c.mu.Unlock()
 			return nil, 0
 		}
-		op.pinAgain()
+		op.life.holds++
 		since := max(op.life.queued, c.flight.lastEnd)
-		c.mu.Unlock()
 		done, err := c.test(op)
 		switch {
 		case !done:
+			c.mu.Unlock()
 			return op, since
 		case err == nil:
 			c.finished(op)
+			c.mu.Unlock()
 		default:
-			c.failed(op, err) //nolint:errcheck // it is kept in the Op for its waiters
-			op.unpin()
+			c.lost(op, err) //nolint:errcheck // it is kept in the Op for its waiters
 		}
 	}
 }

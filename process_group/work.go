@@ -27,34 +27,74 @@ func (w Work) Wait(ctx context.Context) error {
 	if op == nil {
 		return errNoWork
 	}
+	c := op.life.core
+	c.mu.Lock()
 	if !op.pin(w.gen) {
+		c.mu.Unlock()
 		return nil
 	}
-	c := op.life.core
-	if err, over := op.over(); over {
-		op.unpin()
-		return err
+	if op.life.state != opStarted || op.life.startErr != nil {
+		return c.settled(op)
 	}
-	err := c.backend.Wait(ctx, op)
+	err := c.wait(ctx, op)
 	if err == nil {
 		c.finished(op)
+		c.mu.Unlock()
 		return nil
 	}
-	defer op.unpin()
 	if ctx.Err() != nil {
 		// Either ctx ended or the operation failed at the same moment.
-		switch done, failure := c.backend.Test(op); {
+		switch done, failure := c.test(op); {
 		case !done:
+			op.unpin()
+			c.mu.Unlock()
 			return c.gaveUp(op, context.Cause(ctx))
 		case failure == nil:
-			op.pinAgain()
 			c.finished(op)
+			c.mu.Unlock()
 			return nil
 		default:
 			err = failure
 		}
 	}
-	return c.failed(op, err)
+	return c.lost(op, err)
+}
+
+// wait waits for op, with core.mu held before and after.
+func (c *core) wait(ctx context.Context, op *Op) error {
+	if c.locked != nil {
+		return c.locked.WaitLocked(ctx, op)
+	}
+	c.mu.Unlock()
+	err := c.backend.Wait(ctx, op)
+	c.mu.Lock()
+	return err
+}
+
+// settled is Wait for an operation that there is nothing to wait for: it has
+// ended, or cannot be waited for. It gives up the caller's hold and core.mu.
+func (c *core) settled(op *Op) error {
+	err := op.life.err
+	switch {
+	case op.life.state == opBuilding:
+		err = fmt.Errorf("%w: this operation is part of a Coalesce that is not complete; wait after Coalesce has returned", goccl.ErrInvalid)
+	case op.life.state == opStarted:
+		return c.lost(op, op.life.startErr)
+	}
+	op.unpin()
+	c.mu.Unlock()
+	return err
+}
+
+// lost is failed for a caller with core.mu, which it gives up together with the
+// caller's hold.
+func (c *core) lost(op *Op, err error) error {
+	c.mu.Unlock()
+	err = c.failed(op, err)
+	c.mu.Lock()
+	op.unpin()
+	c.mu.Unlock()
+	return err
 }
 
 // Test pushes the operation on and reports whether it has ended, and how. It
@@ -64,51 +104,32 @@ func (w Work) Test() (bool, error) {
 	if op == nil {
 		return true, errNoWork
 	}
+	c := op.life.core
+	c.mu.Lock()
 	if !op.pin(w.gen) {
+		c.mu.Unlock()
 		return true, nil
 	}
-	c := op.life.core
-	if op.where() < opStarted {
+	switch {
+	case op.life.state == opBuilding:
 		op.unpin()
+		c.mu.Unlock()
 		return false, nil
+	case op.life.state == opEnded, op.life.startErr != nil:
+		return true, c.settled(op)
 	}
-	if err, over := op.over(); over {
-		op.unpin()
-		return true, err
-	}
-	done, err := c.backend.Test(op)
+	done, err := c.test(op)
 	switch {
 	case !done:
 		op.unpin()
-		return false, nil
 	case err == nil:
 		c.finished(op)
-		return true, nil
+	default:
+		return true, c.lost(op, err)
 	}
-	defer op.unpin()
-	return true, c.failed(op, err)
+	c.mu.Unlock()
+	return done, nil
 }
-
-// over reports whether there is nothing to wait for: the operation has ended, or
-// it cannot be waited for. The caller holds op.
-func (op *Op) over() (err error, over bool) {
-	switch op.where() {
-	case opEnded:
-		return op.life.err, true
-	case opBuilding:
-		return fmt.Errorf("%w: this operation is part of a Coalesce that is not complete; wait after Coalesce has returned", goccl.ErrInvalid), true
-	case opStarting: // another goroutine is in Coalesce; it holds the lock until the start is over
-		op.life.core.mu.Lock()
-		op.life.core.mu.Unlock() //nolint:staticcheck // only the wait is wanted
-	}
-	if err := op.life.startErr; err != nil {
-		return op.life.core.failed(op, err), true
-	}
-	return nil, false
-}
-
-// pinAgain adds a hold for a caller that has one.
-func (op *Op) pinAgain() { op.life.word.Add(1) }
 
 // gaveUp is the error of a Wait that ended before its operation.
 func (c *core) gaveUp(op *Op, why error) error {
@@ -135,14 +156,19 @@ func (w Work) Join(s device.Stream) error {
 	if !ok {
 		return fmt.Errorf("%w: backend %s runs on the host, so no stream can wait for it; use Wait", goccl.ErrUnsupported, op.life.core.backend.Name())
 	}
+	c := op.life.core
+	c.mu.Lock()
 	if !op.pin(w.gen) {
+		c.mu.Unlock()
 		return nil
 	}
-	defer op.unpin()
-	if err, over := op.over(); over {
-		return err
+	if op.life.state != opStarted || op.life.startErr != nil {
+		return c.settled(op)
 	}
-	return j.Join(op, s)
+	err := j.Join(op, s)
+	op.unpin()
+	c.mu.Unlock()
+	return err
 }
 
 // ended is the channel of all operations that were over when Done was called.
@@ -157,19 +183,18 @@ var ended = func() chan struct{} {
 // the one that allocates.
 func (w Work) Done() <-chan struct{} {
 	op := w.op
-	if op == nil || !op.pin(w.gen) {
+	if op == nil {
 		return ended
 	}
-	defer op.unpin()
 	c := op.life.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case op.where() == opEnded:
+	case op.life.gen != w.gen || op.life.holds == 0 || op.life.state == opEnded:
 		return ended
 	case op.life.done == nil:
 		op.life.done = make(chan struct{})
-		if op.where() != opBuilding {
+		if op.life.state != opBuilding {
 			c.follow(w)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/release"
 )
 
 // Mem is a span of shared memory. It is a value. A Mem keeps memory of the Go
@@ -50,7 +52,7 @@ func (m Mem) Word(off int) *atomic.Uint64 {
 // peer sees that has loaded v atomically is whole. It does not wait until peers
 // can see it, as an atomic store does; a load that follows may be done before. off
 // is as for Word.
-func (m Mem) Publish(off int, v uint64) { storeRelease(m.Word(off), v) }
+func (m Mem) Publish(off int, v uint64) { release.Store(m.Word(off), v) }
 
 // Put writes v at off without an order of its own: it is payload, and the word
 // that is stored after it publishes it. off is as for Word.

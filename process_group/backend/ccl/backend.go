@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm"
@@ -23,6 +24,7 @@ type Backend struct {
 
 var (
 	_ processgroup.Backend   = (*Backend)(nil)
+	_ processgroup.Locker    = (*Backend)(nil)
 	_ processgroup.Allocator = (*Backend)(nil)
 	_ processgroup.Carrier   = (*Backend)(nil)
 	_ processgroup.Control   = (*control)(nil)
@@ -38,42 +40,47 @@ func (b *Backend) Name() string { return "ccl" }
 // Communicator returns what the backend runs on.
 func (b *Backend) Communicator() *comm.Communicator { return b.c }
 
-// state is what the backend keeps for an Op.
-type state struct {
-	task  comm.Task
-	began bool
-}
-
 // Attach implements processgroup.Backend.
-func (b *Backend) Attach(op *processgroup.Op) { op.Impl = new(state) }
+func (b *Backend) Attach(op *processgroup.Op) { op.Impl = new(comm.Task) }
 
 // Start implements processgroup.Backend.
 func (b *Backend) Start(op *processgroup.Op) error {
-	s := op.Impl.(*state)
-	s.began = false
-	translate(op, &s.task, b.c.Rank(), b.c.Size())
-	err := b.c.Start(&s.task)
-	b.note(op, s)
-	return err
+	b.Lock().Lock()
+	defer b.Lock().Unlock()
+	return b.StartLocked(op)
 }
 
 // Test implements processgroup.Backend.
-func (b *Backend) Test(op *processgroup.Op) (bool, error) {
-	s := op.Impl.(*state)
-	return b.c.Test(&s.task)
-}
+func (b *Backend) Test(op *processgroup.Op) (bool, error) { return b.c.Test(op.Impl.(*comm.Task)) }
 
 // Wait implements processgroup.Backend.
 func (b *Backend) Wait(ctx context.Context, op *processgroup.Op) error {
-	return b.c.Wait(ctx, &op.Impl.(*state).task)
+	return b.c.Wait(ctx, op.Impl.(*comm.Task))
 }
 
-// note tells the group what was chosen, once it is known.
-func (b *Backend) note(op *processgroup.Op, s *state) {
-	if !s.began && s.task.Algo != goccl.Auto {
-		s.began = true
-		op.Began(s.task.Algo, s.task.Proto, s.task.Channels)
+// Lock implements processgroup.Locker: the communicator's queue and the group
+// have one lock.
+func (b *Backend) Lock() *sync.Mutex { return b.c.Lock() }
+
+// StartLocked implements processgroup.Locker.
+func (b *Backend) StartLocked(op *processgroup.Op) error {
+	t := op.Impl.(*comm.Task)
+	translate(op, t, b.c.Rank(), b.c.Size())
+	if err := b.c.StartLocked(t); err != nil {
+		return err
 	}
+	op.Chose(t.Algo, t.Proto, t.Channels)
+	return nil
+}
+
+// TestLocked implements processgroup.Locker.
+func (b *Backend) TestLocked(op *processgroup.Op) (bool, error) {
+	return b.c.TestLocked(op.Impl.(*comm.Task))
+}
+
+// WaitLocked implements processgroup.Locker.
+func (b *Backend) WaitLocked(ctx context.Context, op *processgroup.Op) error {
+	return b.c.WaitLocked(ctx, op.Impl.(*comm.Task))
 }
 
 // Transport implements processgroup.Carrier.

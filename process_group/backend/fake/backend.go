@@ -58,7 +58,7 @@ func (b *Backend) Start(op *processgroup.Op) error {
 	defer b.mu.Unlock()
 	b.started++
 	*st = state{done: b.immediate || b.cause != nil, err: b.cause}
-	op.Began(goccl.Auto, goccl.AutoProto, 0)
+	op.Chose(goccl.Auto, goccl.AutoProto, 0)
 	if !st.done {
 		b.pending = append(b.pending, op)
 	}

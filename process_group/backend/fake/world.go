@@ -148,7 +148,7 @@ func (p *port) Start(op *processgroup.Op) error {
 	if !op.P2P() {
 		p.begun = op.Seq
 	}
-	op.Began(goccl.Direct, goccl.Simple, 1)
+	op.Chose(goccl.Direct, goccl.Simple, 1)
 	switch {
 	case p.cause != nil:
 		j.done, j.err = true, p.cause

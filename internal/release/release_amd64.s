@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// func storeRelease(w *atomic.Uint64, v uint64)
+// func Store(w *atomic.Uint64, v uint64)
 // Stores are seen in order on this architecture.
-TEXT ·storeRelease(SB), NOSPLIT, $0-16
+TEXT ·Store(SB), NOSPLIT, $0-16
 	MOVQ w+0(FP), AX
 	MOVQ v+8(FP), BX
 	MOVQ BX, (AX)
