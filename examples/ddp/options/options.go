@@ -32,8 +32,8 @@ type Options struct {
 func Default() Options {
 	return Options{
 		Ranks:          4,
-		Epochs:         3,
-		Batch:          480,
+		Epochs:         2,
+		Batch:          320,
 		Images:         mnist.Train,
 		BucketMiB:      0.4,
 		FirstBucketMiB: 0.25,
