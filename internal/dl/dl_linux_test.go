@@ -172,6 +172,24 @@ func TestStrings(t *testing.T) {
 	require.Equal(t, []byte("xxx"), GoBytes(p, 3))
 }
 
+// A variable whose address Addr has seen stays where it is while the stack grows.
+func TestAddrKeepsInPlace(t *testing.T) {
+	moved := 0
+	done := make(chan bool)
+	for range 50 {
+		go func() { // a new goroutine has a small stack
+			var x [4]uint64
+			addr := Addr(uintptr(unsafe.Pointer(&x)))
+			deep(20, func() uintptr { return 0 })
+			done <- addr == uintptr(unsafe.Pointer(&x))
+		}()
+		if !<-done {
+			moved++
+		}
+	}
+	require.Zero(t, moved)
+}
+
 // Calls from many goroutines, with growing stacks, each get their own results.
 func TestConcurrentCalls(t *testing.T) {
 	strtol := function(t, libc(t), "labs")

@@ -28,9 +28,9 @@ func (f Func) Call(args ...uintptr) uintptr { return call(f, args) }
 
 // Fast is Call without an allocation, for at most 16 arguments. It does not see
 // which of them are addresses: of Go memory it takes only what lies on the heap,
-// in an object that the caller keeps reachable until f has returned. The address
-// of a variable on the stack is wrong as soon as the stack grows. It panics when f
-// is 0 or there are more arguments.
+// in an object that the caller keeps reachable until f has returned (see Addr). The
+// address of a variable on the stack is wrong as soon as the stack grows. It panics
+// when f is 0 or there are more arguments.
 func (f Func) Fast(args ...uintptr) uintptr {
 	frame := frames.Get().(*[maxFast]uintptr)
 	if len(args) > len(frame) {

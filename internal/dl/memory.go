@@ -48,5 +48,15 @@ func Text(b []byte) string {
 	return string(b)
 }
 
+// Addr returns p, an address converted in the call expression, and so puts what it
+// points to on the heap, where it stays in place as long as it is reachable: for
+// Fast, and for addresses that are stored in structures for C.
+//
+//	pos.x = dl.Addr(uintptr(unsafe.Pointer(&buf[0])))
+//
+//go:uintptrescapes
+//go:noinline
+func Addr(p uintptr) uintptr { return p }
+
 // foreign makes a pointer of an address that lies outside the Go heap.
 func foreign(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
