@@ -150,6 +150,14 @@ func (e *Event) Done() (bool, error) {
 
 // Wait blocks the goroutine until the event is done or ctx ends.
 func (e *Event) Wait(ctx context.Context) error {
+	if done, err := e.Done(); done || err != nil {
+		return err
+	}
+	return e.wait(ctx)
+}
+
+// wait stands apart because its waiter is on the heap.
+func (e *Event) wait(ctx context.Context) error {
 	w := spin.Waiter{Policy: spin.Policy{Local: true}}
 	defer w.Reset()
 	for {

@@ -49,14 +49,15 @@ func (d *Device) LoadModule(image []byte) (*Module, error) {
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), jitLogBytes}
 	text := append(bytes.Clone(image), 0) // PTX ends with a NUL; binaries say how long they are
 	err := d.setup(func() error {
-		return d.drv.do(cuModuleLoadDataEx, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&text[0])),
+		err := d.drv.do(cuModuleLoadDataEx, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&text[0])),
 			uintptr(len(options)), uintptr(unsafe.Pointer(&options[0])), uintptr(unsafe.Pointer(&values[0])))
-	})
-	if err != nil {
-		d.letGo("modules")
 		if e := (*Error)(nil); errors.As(err, &e) {
 			e.Log = dl.Text(log)
 		}
+		return err
+	})
+	if err != nil {
+		d.letGo("modules")
 		return nil, fmt.Errorf("loading a module of %d bytes for sm_%d: %w", len(image), d.info.ComputeCap, err)
 	}
 	return m, nil
