@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/internal/dl"
 )
 
 func module(t testing.TB, d *Device) *Module {
@@ -213,15 +214,19 @@ func testThreads(t *testing.T, m machine) {
 	d := m.open(t, 0)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	lib, err := dl.Open(m.name)
+	require.NoError(t, err)
+	get, err := lib.Lookup("cuCtxGetCurrent")
+	require.NoError(t, err)
 	current := func() (ctx uintptr) {
-		require.NoError(t, m.do(cuCtxGetCurrent, uintptr(unsafe.Pointer(&ctx))))
+		require.Zero(t, dl.Int32(get.Call(uintptr(unsafe.Pointer(&ctx)))))
 		return ctx
 	}
 	require.Zero(t, current())
 	mem := memory(t, d, 100)
 	s := newStream(t, d)
 	require.NoError(t, s.Sync(t.Context()))
-	_, err := d.Alloc(1 << 46)
+	_, err = d.Alloc(1 << 46)
 	require.Error(t, err)
 	during(t, s, func(sec Section) {
 		require.Equal(t, d.Context(), current())

@@ -16,7 +16,6 @@ const (
 	cuDeviceGetName
 	cuDeviceGetUUID
 	cuDeviceGetPCIBusID
-	cuDeviceGetByPCIBusID
 	cuDeviceTotalMem
 	cuDeviceGetAttribute
 	cuDeviceCanAccessPeer
@@ -26,11 +25,9 @@ const (
 
 	cuCtxPushCurrent
 	cuCtxPopCurrent
-	cuCtxGetCurrent
 	cuCtxGetDevice
 	cuCtxGetStreamPriorityRange
 	cuCtxEnablePeerAccess
-	cuCtxDisablePeerAccess
 
 	cuStreamCreateWithPriority
 	cuStreamDestroy
@@ -128,7 +125,6 @@ var procNames = [procCount]string{
 	cuDeviceGetName:           "cuDeviceGetName",
 	cuDeviceGetUUID:           "cuDeviceGetUuid_v2",
 	cuDeviceGetPCIBusID:       "cuDeviceGetPCIBusId",
-	cuDeviceGetByPCIBusID:     "cuDeviceGetByPCIBusId",
 	cuDeviceTotalMem:          "cuDeviceTotalMem_v2",
 	cuDeviceGetAttribute:      "cuDeviceGetAttribute",
 	cuDeviceCanAccessPeer:     "cuDeviceCanAccessPeer",
@@ -138,11 +134,9 @@ var procNames = [procCount]string{
 
 	cuCtxPushCurrent:            "cuCtxPushCurrent_v2",
 	cuCtxPopCurrent:             "cuCtxPopCurrent_v2",
-	cuCtxGetCurrent:             "cuCtxGetCurrent",
 	cuCtxGetDevice:              "cuCtxGetDevice",
 	cuCtxGetStreamPriorityRange: "cuCtxGetStreamPriorityRange",
 	cuCtxEnablePeerAccess:       "cuCtxEnablePeerAccess",
-	cuCtxDisablePeerAccess:      "cuCtxDisablePeerAccess",
 
 	cuStreamCreateWithPriority:        "cuStreamCreateWithPriority",
 	cuStreamDestroy:                   "cuStreamDestroy_v2",
