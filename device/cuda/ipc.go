@@ -116,7 +116,8 @@ func (e *Event) Share() ([]byte, error) {
 	return raw.b[:], nil
 }
 
-// OpenEvent opens an event of another process.
+// OpenEvent opens an event of another process; d is the GPU that it was made on.
+// Streams of any GPU can wait for it.
 func (d *Device) OpenEvent(handle []byte) (*Event, error) {
 	var raw rawHandle
 	if copy(raw.b[:], handle) != len(handle) || len(handle) != len(raw.b) {

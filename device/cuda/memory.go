@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"unsafe"
@@ -52,7 +53,8 @@ func (d *Device) claim(bytes int) error {
 
 // Alloc returns zeroed memory, aligned to 512 bytes, that other processes can
 // open with an IPCHandle and that this device's peers reach once EnablePeer was
-// called. It waits until the memory is zero.
+// called. It waits until the memory is zero, and gives up when a kernel holds the
+// device for a minute.
 func (d *Device) Alloc(bytes int) (device.Memory, error) {
 	m, err := d.AllocMemory(bytes)
 	if err != nil {
@@ -73,7 +75,12 @@ func (d *Device) AllocMemory(bytes int) (*Memory, error) {
 		return nil, fmt.Errorf("%d bytes of memory: %w", bytes, err)
 	}
 	m.free = d.calls(cuMemFree, m.addr)
-	if err := d.zero(m.addr, bytes); err != nil {
+	err = d.zero(m.addr, bytes)
+	switch {
+	case errors.Is(err, goccl.ErrTimeout):
+		d.letGo("memory") // it stays allocated: freeing it would wait for the device, too
+		return nil, err
+	case err != nil:
 		_ = m.Free() // the first error says more
 		return nil, err
 	}

@@ -217,14 +217,9 @@ func useMemory(ctx context.Context, c *testproc.Child, d *Device, s *Stream) err
 	if err := json.Unmarshal(note[:n], &o); err != nil {
 		return err
 	}
-	event, err := d.OpenEvent(o.Event)
-	if err != nil {
+	if err := useEvent(ctx, d.Driver(), s, o.Event); err != nil {
 		return err
 	}
-	if err := errors.Join(s.WaitEvent(event), s.Sync(ctx), event.Wait(ctx)); err != nil {
-		return err
-	}
-	event.Release()
 	if err := errors.Join(rewriteShared(ctx, d, o.Large, sharedBytes, 0, 1), rewriteShared(ctx, d, o.Small, smallBytes-smallOffset, smallOffset, 2)); err != nil {
 		return err
 	}
@@ -246,6 +241,22 @@ func useMemory(ctx context.Context, c *testproc.Child, d *Device, s *Stream) err
 	err = sec.WriteValue32(mapped.Addr(), 17)
 	sec.Leave()
 	return errors.Join(err, s.Sync(ctx), mapped.Free(), phys.Release(), fdpass.Send(ctx, conn, []byte("closed")))
+}
+
+// useEvent opens the owner's event on the GPU that it was made on, and lets a
+// stream of this process, which may be on another, wait for it.
+func useEvent(ctx context.Context, drv *Driver, s *Stream, handle []byte) error {
+	d, err := drv.Open(0)
+	if err != nil {
+		return err
+	}
+	event, err := d.OpenEvent(handle)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(s.WaitEvent(event), s.Sync(ctx), event.Wait(ctx))
+	event.Release()
+	return errors.Join(err, d.Close())
 }
 
 // rewriteShared opens memory by its handle, twice, since a library may meet one

@@ -2,6 +2,10 @@ package cuda
 
 import (
 	"context"
+	"fmt"
+	"time"
+
+	"github.com/goccl/goccl"
 )
 
 // stagingBytes is what moves at once between the host and the device through
@@ -86,6 +90,10 @@ func (s *staging) free() error {
 	return err
 }
 
+// clearTimeout bounds the wait for new memory to be zero, which takes less than a
+// second when the device is free.
+const clearTimeout = time.Minute
+
 // zero clears memory of the device and waits for it.
 func (d *Device) zero(addr uintptr, bytes int) error {
 	sec, err := d.aux.Enter()
@@ -97,5 +105,8 @@ func (d *Device) zero(addr uintptr, bytes int) error {
 	if err != nil {
 		return err
 	}
-	return d.aux.Sync(context.Background()) // bounded: a fill of its own waits for nothing
+	ctx, cancel := context.WithTimeoutCause(context.Background(), clearTimeout,
+		fmt.Errorf("%w: it has not cleared %d bytes in %v; a kernel that waits for something may hold all of it", goccl.ErrTimeout, bytes, clearTimeout))
+	defer cancel()
+	return d.aux.Sync(ctx)
 }
