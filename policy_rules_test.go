@@ -28,6 +28,8 @@ comm/wire net
 comm/topo golang.org/x/sys/unix
 comm/plan device
 dist internal/dl
+device/cuda github.com/ebitengine/purego
+device/cuda github.com/NVIDIA/go-nvml/pkg/nvml
 process_group/backend/ccl device/cuda
 comm testing
 comm github.com/stretchr/testify/require
@@ -49,6 +51,9 @@ comm/plan comm/graph
 comm/plan/machine .
 comm/exec time
 process_group/backend/nccl internal/dl
+device/cuda internal/dl
+internal/dl github.com/ebitengine/purego
+device/nvml github.com/NVIDIA/go-nvml/pkg/nvml
 dist/disttest testing
 comm/transport/transporttest github.com/stretchr/testify/require
 examples/ddp/ui github.com/vbauerster/mpb/v8

@@ -63,6 +63,12 @@ const importRules = `
 ./... -./internal/dl -./device/cuda/... -./device/nvml/... -./process_group/backend/nccl never reach ./internal/dl ./device/cuda/... ./device/nvml/...
 	a program without a GPU links statically; Config.Device or a blank import brings CUDA in
 
+./internal/dl alone import github.com/ebitengine/purego/...
+	there is one foreign function interface, and one place to change it
+
+./device/nvml/... alone reach github.com/NVIDIA/...
+	it needs cgo; everybody else asks device/nvml
+
 ./.../*test ./internal/golden ./internal/leak ./internal/testproc alone reach testing
 	importing testing registers flags in the user's program
 

@@ -111,52 +111,77 @@ func (b Buffer) Check() error {
 	return nil
 }
 
-// Caps says what a device can do. A test holds every bit against behaviour.
+// Caps says what a device can do through this package. A test holds every bit
+// against behaviour.
 type Caps struct {
 	PeerMap      bool // memory can be mapped by another process on this machine
 	StreamMemOps bool // a stream can wait for and write a word
 	Graphs       bool // work can be captured and replayed
-	Multicast    bool
-	ComputeCap   int // 90 for sm_90; 0 on host
+	Multicast    bool // one store can reach the memory of several devices
+	ComputeCap   int  // 90 for sm_90; 0 on host
 }
 
 // Device makes memory and streams. Its methods are safe for concurrent use.
 type Device interface {
 	ID() ID
 	Caps() Caps
-	// Alloc returns zeroed memory of at least the given bytes, aligned to a page.
+	// Alloc returns zeroed memory of at least the given bytes, which must be more
+	// than none, aligned to 256 bytes. It may wait for the device.
 	Alloc(bytes int) (Memory, error)
-	// NewStream returns a stream; a lower prio is served first.
+	// NewStream returns a stream; a lower prio is served first, 0 is ordinary, and
+	// what the device cannot tell apart it takes as the nearest that it can.
 	NewStream(prio int) (Stream, error)
-	// Close frees what the device holds. Memory and streams must be gone before.
+	// Close frees what the device holds. While memory or streams are left it is
+	// refused and changes nothing. It is idempotent; all else then fails with
+	// goccl.ErrClosed.
 	Close() error
 }
 
-// Memory is an allocation. Free is idempotent.
+// Memory is an allocation. Free is idempotent; work that uses the memory must have
+// ended, and Free may wait for the device.
 type Memory interface {
 	Addr() uintptr
 	Bytes() int
 	Free() error
 }
 
-// Stream is a queue of work in order.
+// Stream is a queue of work in order. Its methods are safe for concurrent use,
+// except that nothing may be called while or after Close runs.
 type Stream interface {
-	// Record returns an event that is done when all work queued so far is.
+	// Record returns an event that is done when all work queued so far is. Whoever
+	// gets it calls Release when it is no longer needed.
 	Record() (Event, error)
-	// WaitEvent makes later work wait for e; the host does not wait.
+	// WaitEvent makes later work wait for e, of any stream or device of the same
+	// kind; the host does not wait.
 	WaitEvent(e Event) error
-	// Sync blocks until all queued work is done or ctx ends.
+	// Sync blocks until all work queued so far is done or ctx ends, and then
+	// returns an error that wraps the cause of ctx.
 	Sync(ctx context.Context) error
 	// Handle is the native handle, 0 on host.
 	Handle() uintptr
+	// Close lets queued work finish and does not wait for it. It is idempotent.
 	Close() error
 }
 
 // Event is a point in a stream.
 type Event interface {
+	// Done reports whether the event is done; it does not block. An error means
+	// that work before it failed.
 	Done() (bool, error)
-	// Wait blocks the host until the event is done or ctx ends.
+	// Wait blocks the host until the event is done or ctx ends, and then returns an
+	// error that wraps the cause of ctx.
 	Wait(ctx context.Context) error
+	// Release gives the event back; streams that were told to wait for it still do.
+	// It must not be used afterwards.
+	Release()
+}
+
+// Copier is a Stream that moves memory.
+type Copier interface {
+	// Copy queues a copy of bytes from src to dst, memory of the stream's device, of
+	// another of the same kind, or of the host. Both must stay until it is done.
+	// Host memory that is not pinned may make the call wait.
+	Copy(dst, src uintptr, bytes int) error
 }
 
 // HostBytes returns the memory of a host buffer as bytes, nil for an empty one or

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package cuda
+
+// There is no driver to make a descriptor here.
+func closeOnExec(int) {}
