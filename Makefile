@@ -10,7 +10,7 @@ TESTFLAGS   ?=
 .PHONY: help build test race check vet staticcheck policy fmt bench fuzz cross gen gen-verify nightly
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | sort
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | sort
 
 build: ## compile everything, without cgo
 	CGO_ENABLED=0 $(GO) build ./...
@@ -64,6 +64,7 @@ gen: ## what is generated for CUDA: shared structs, compiled kernels
 
 gen-verify: ## compile the kernels again and compare with what is committed
 	nvrtc=$$($(CU2GO) install) && $(CU2GO) verify -nvrtc "$$nvrtc" device/kernels
+	CGO_ENABLED=0 GOCCL_REQUIRE=nvrtc $(GO) test ./internal/cmd/cu2go/...
 
 nightly: ## the long forms: whole products of cases, long fuzzing
 	GOCCL_NIGHTLY=1 $(MAKE) test TESTFLAGS='-timeout=2h'

@@ -117,7 +117,7 @@ func Check(groups []Group) error {
 	seen := map[string]string{}
 	known := map[string]bool{}
 	for _, g := range groups {
-		if !groupName.MatchString(g.Name) || known[g.Name] || g.Name == "doc" || g.Name == "types" {
+		if !groupName.MatchString(g.Name) || known[g.Name] || g.Name == "doc" || g.Name == "types" || g.Name == "bytes" {
 			return fmt.Errorf("group %q: want a new name of lower-case letters", g.Name)
 		}
 		for _, u := range g.Uses {

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/goccl/goccl/device/kernels/lock"
 )
@@ -23,7 +25,7 @@ type Unit struct {
 }
 
 // Compiler compiles a Unit and returns the image and what the compiler said, which
-// is also there with an error.
+// is also there with an error. It is safe for concurrent use.
 type Compiler interface {
 	Compile(u Unit, options []string, ptx bool) (image []byte, log string, err error)
 }
@@ -45,51 +47,100 @@ func Build(fsys fs.FS, c Compiler) (Output, error) {
 	if len(names) == 0 {
 		return Output{}, errors.New("there is no .cu file")
 	}
+	var units []*unit
+	var jobs errgroup.Group
+	jobs.SetLimit(runtime.GOMAXPROCS(0))
+	for _, name := range names {
+		u, err := read(fsys, name)
+		if err != nil {
+			return Output{}, err
+		}
+		units = append(units, u)
+		for i, t := range Targets {
+			jobs.Go(func() error {
+				r := &u.results[i]
+				r.image, r.log, r.err = c.Compile(u.Unit, t.Options(), t.PTX)
+				return nil // the others' errors are worth knowing too
+			})
+		}
+	}
+	if err := jobs.Wait(); err != nil {
+		return Output{}, err
+	}
 	out := Output{Images: map[string][]byte{}, Lock: lock.Lock{Flags: Flags}}
 	var failed []error
-	for _, name := range names {
-		if err := out.add(fsys, name, c); err != nil {
-			failed = append(failed, err)
-		}
+	for _, u := range units {
+		failed = append(failed, out.add(u))
 	}
 	out.Lock.Sort()
 	return out, errors.Join(failed...)
 }
 
-func (o *Output) add(fsys fs.FS, name string, c Compiler) error {
+// unit is a Unit with its hashes and what came of it for each target.
+type unit struct {
+	Unit
+	sources []lock.File
+	results []result
+}
+
+type result struct {
+	image []byte
+	log   string
+	err   error
+}
+
+func read(fsys fs.FS, name string) (*unit, error) {
 	texts, err := lock.Texts(fsys, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sources, err := lock.Closure(fsys, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	u := Unit{Name: name, Text: texts[name], Headers: maps.Clone(texts)}
+	u := &unit{Unit: Unit{Name: name, Text: texts[name], Headers: texts}, sources: sources, results: make([]result, len(Targets))}
 	delete(u.Headers, name)
-	m := lock.Module{Name: strings.TrimSuffix(name, ".cu"), Sources: sources}
+	return u, nil
+}
+
+// add takes the results of u into the output.
+func (o *Output) add(u *unit) error {
+	m := lock.Module{Name: strings.TrimSuffix(u.Name, ".cu"), Sources: u.sources}
 	var failed []error
-	for _, t := range Targets {
-		image, log, err := c.Compile(u, t.Options(), t.PTX)
-		if err != nil {
-			return fmt.Errorf("%s for %s: %w\n%s", name, t.Arch, err, log) // other targets would say the same
+	for i, t := range Targets {
+		r := u.results[i]
+		err := r.err
+		switch {
+		case err != nil:
+			// The other targets would say the same again.
+			return errors.Join(append(failed, fmt.Errorf("%s for %s: %w\n%s", u.Name, t.Arch, err, shorten(r.log)))...)
+		case t.PTX:
+			err = o.version(r.image)
+		default:
+			err = report(&m, t, r.image, r.log)
 		}
-		if t.PTX {
-			err = o.version(image)
-		} else {
-			err = report(&m, t, image, log)
-		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s for %s: %w", name, t.Arch, err))
+			failed = append(failed, fmt.Errorf("%s for %s: %w", u.Name, t.Arch, err))
 		}
 		if t.Ext != "" {
 			file := path.Join("bin", m.Name+"."+t.Ext)
-			o.Images[file] = image
-			m.Images = append(m.Images, lock.File{Path: file, Sum: lock.Sum(image)})
+			o.Images[file] = r.image
+			m.Images = append(m.Images, lock.File{Path: file, Sum: lock.Sum(r.image)})
 		}
 	}
 	o.Lock.Modules = append(o.Lock.Modules, m)
 	return errors.Join(failed...)
+}
+
+// shorten keeps the beginning of a long text: what follows a first error is rarely
+// news.
+func shorten(text string) string {
+	const most = 40
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(lines) <= most {
+		return strings.Join(lines, "\n")
+	}
+	return fmt.Sprintf("%s\n... and %d lines more", strings.Join(lines[:most], "\n"), len(lines)-most)
 }
 
 // release is how PTX says which compiler made it.

@@ -47,6 +47,7 @@ func ParseReport(log string) ([]Function, error) {
 		return len(all) - 1
 	}
 	entry := -1
+	var unknown []string
 	for _, line := range strings.Split(log, "\n") {
 		line = strings.TrimRight(line, " \r")
 		switch {
@@ -72,8 +73,11 @@ func ParseReport(log string) ([]Function, error) {
 			}
 			all[entry].seen++
 		default:
-			return nil, fmt.Errorf("the compiler says: %s", line)
+			unknown = append(unknown, line)
 		}
+	}
+	if unknown != nil {
+		return nil, fmt.Errorf("the compiler says:\n%s", shorten(strings.Join(unknown, "\n")))
 	}
 	for _, f := range all {
 		if f.Entry && f.seen != 2 || f.seen == 0 {

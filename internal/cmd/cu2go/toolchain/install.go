@@ -24,22 +24,45 @@ const patience = 10 * time.Minute
 // that is not byte for byte the pinned one is replaced. Several processes may
 // install at once. It blocks for the time of a download, ten minutes at most.
 func Install(cache string, log io.Writer) (string, error) {
+	p, cache, err := place(cache)
+	if err != nil {
+		return "", err
+	}
+	return p.install(cache, log)
+}
+
+// Find returns the path of the library where Install puts it, or why it is not
+// there. It brings nothing.
+func Find(cache string) (string, error) {
+	p, cache, err := place(cache)
+	if err != nil {
+		return "", err
+	}
+	dir := p.dir(cache)
+	return filepath.Join(dir, mainLibrary), p.check(dir)
+}
+
+// place returns the pin for this machine and the folder of the cache.
+func place(cache string) (pin, string, error) {
 	p, ok := current()
 	if !ok {
-		return "", fmt.Errorf("NVRTC %s is pinned for linux on amd64 and arm64 only, not for %s/%s", Version, runtime.GOOS, runtime.GOARCH)
+		return pin{}, "", fmt.Errorf("NVRTC %s is pinned for linux on amd64 and arm64 only, not for %s/%s", Version, runtime.GOOS, runtime.GOARCH)
 	}
 	if cache == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return "", fmt.Errorf("no place for the compiler: %w; name one with -cache", err)
+			return pin{}, "", fmt.Errorf("no place for the compiler: %w; name one with -cache", err)
 		}
 		cache = filepath.Join(user, "goccl")
 	}
 	cache, err := filepath.Abs(cache)
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, "nvrtc-"+Version+"-"+p.machine)
+	return p, cache, err
+}
+
+func (p pin) dir(cache string) string { return filepath.Join(cache, "nvrtc-"+Version+"-"+p.machine) }
+
+func (p pin) install(cache string, log io.Writer) (string, error) {
+	dir := p.dir(cache)
 	if p.check(dir) != nil {
 		if err := p.fill(cache, dir, log); err != nil {
 			return "", err
