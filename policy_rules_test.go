@@ -58,7 +58,6 @@ process_group/backend/nccl internal/dl
 device/cuda internal/dl
 device/cuda device/kernels
 comm/exec/cuda device/kernels/abi
-device/kernels/kernelstest internal/dl
 internal/cmd/cu2go/nvrtc internal/dl
 internal/cmd/cu2go/nvrtc unsafe
 internal/cmd/cu2go device/kernels/abi/table
