@@ -56,7 +56,6 @@ comm/plan/machine .
 comm/exec time
 process_group/backend/nccl internal/dl
 device/cuda internal/dl
-device/cuda device/kernels
 comm/exec/cuda device/kernels/abi
 internal/cmd/cu2go/nvrtc internal/dl
 internal/cmd/cu2go/nvrtc unsafe
