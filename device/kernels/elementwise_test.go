@@ -19,6 +19,7 @@ func onMachine(t *testing.T, m machine) {
 	t.Run("bias", func(t *testing.T) { testBias(t, m) })
 	t.Run("sum rows", func(t *testing.T) { testSumRows(t, m) })
 	t.Run("xent", func(t *testing.T) { testXent(t, m) })
+	t.Run("a training step", func(t *testing.T) { testStep(t, m) })
 	t.Run("xent of nonsense", func(t *testing.T) { testXentNonsense(t, m) })
 }
 

@@ -3,6 +3,7 @@ package kernels
 import (
 	"bytes"
 	"os"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -96,7 +97,7 @@ func TestLoadSaysWhyNot(t *testing.T) {
 	require.ErrorContains(t, err, "7.0 or more, this one has 6.1")
 	_, err = Load("mlq", 90)
 	require.ErrorIs(t, err, goccl.ErrInvalid)
-	require.ErrorContains(t, err, "there are elementwise, mlp")
+	require.ErrorContains(t, err, `no kernels "mlq"; there are `+strings.Join(Modules(), ", "))
 }
 
 // TestLaunchesNameKernels holds every Launch against the kernels in the lock.

@@ -28,7 +28,8 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(FillArgs{}.Rank)-24][unsafe.Sizeof(FillArgs{}.Rank)-4]
 )
 
-// Mismatches counts elements that are not as expected. Set it to {0, ^0} before the first kernel that adds to it.
+// Mismatches counts elements that are not as expected. Set it to {0, ^0} before the
+// first kernel that adds to it.
 type Mismatches struct {
 	Count uint64
 	First uint64 // smallest index among them; all ones when there is none
@@ -40,7 +41,8 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(Mismatches{}.First)-8][unsafe.Sizeof(Mismatches{}.First)-8]
 )
 
-// CheckArgs are the arguments of check_pattern_f32: x[i] is expected to be the sum of P(r, first + i) over ranks r in [rank, rank + ranks).
+// CheckArgs are the arguments of check_pattern_f32: x[i] is expected to be the sum
+// of P(r, first + i) over ranks r in [rank, rank + ranks).
 type CheckArgs struct {
 	X      uint64 // const float *: n elements
 	Result uint64 // Mismatches *: added to
@@ -60,7 +62,8 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(CheckArgs{}.Ranks)-36][unsafe.Sizeof(CheckArgs{}.Ranks)-4]
 )
 
-// CompareArgs are the arguments of compare_f32: x[i] is expected to have the bits of y[i], or to differ from it by at most absolute + relative*|y[i]|.
+// CompareArgs are the arguments of compare_f32: x[i] is expected to have the bits
+// of y[i], or to differ from it by at most absolute + relative*|y[i]|.
 type CompareArgs struct {
 	X        uint64 // const float *: n elements
 	Y        uint64 // const float *: n elements
@@ -112,7 +115,8 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(AxpyArgs{}.A)-24][unsafe.Sizeof(AxpyArgs{}.A)-4]
 )
 
-// SgdArgs are the arguments of sgd_f32: velocity = momentum*velocity + grad, then value -= rate*velocity.
+// SgdArgs are the arguments of sgd_f32: velocity = momentum*velocity + grad, then
+// value -= rate*velocity.
 type SgdArgs struct {
 	Value    uint64 // float *: n elements, in place
 	Velocity uint64 // float *: n elements, in place

@@ -23,7 +23,8 @@ static_assert(OFFSET_OF(FillArgs, n) == 8 && sizeof(FillArgs::n) == 8, "FillArgs
 static_assert(OFFSET_OF(FillArgs, first) == 16 && sizeof(FillArgs::first) == 8, "FillArgs.first");
 static_assert(OFFSET_OF(FillArgs, rank) == 24 && sizeof(FillArgs::rank) == 4, "FillArgs.rank");
 
-// Mismatches counts elements that are not as expected. Set it to {0, ^0} before the first kernel that adds to it.
+// Mismatches counts elements that are not as expected. Set it to {0, ^0} before the
+// first kernel that adds to it.
 struct Mismatches {
 	u64 count;
 	u64 first; // smallest index among them; all ones when there is none
@@ -32,7 +33,8 @@ static_assert(sizeof(Mismatches) == 16 && alignof(Mismatches) == 8, "Mismatches"
 static_assert(OFFSET_OF(Mismatches, count) == 0 && sizeof(Mismatches::count) == 8, "Mismatches.count");
 static_assert(OFFSET_OF(Mismatches, first) == 8 && sizeof(Mismatches::first) == 8, "Mismatches.first");
 
-// CheckArgs are the arguments of check_pattern_f32: x[i] is expected to be the sum of P(r, first + i) over ranks r in [rank, rank + ranks).
+// CheckArgs are the arguments of check_pattern_f32: x[i] is expected to be the sum
+// of P(r, first + i) over ranks r in [rank, rank + ranks).
 struct CheckArgs {
 	const float *x; // n elements
 	Mismatches *result; // added to
@@ -49,7 +51,8 @@ static_assert(OFFSET_OF(CheckArgs, first) == 24 && sizeof(CheckArgs::first) == 8
 static_assert(OFFSET_OF(CheckArgs, rank) == 32 && sizeof(CheckArgs::rank) == 4, "CheckArgs.rank");
 static_assert(OFFSET_OF(CheckArgs, ranks) == 36 && sizeof(CheckArgs::ranks) == 4, "CheckArgs.ranks");
 
-// CompareArgs are the arguments of compare_f32: x[i] is expected to have the bits of y[i], or to differ from it by at most absolute + relative*|y[i]|.
+// CompareArgs are the arguments of compare_f32: x[i] is expected to have the bits
+// of y[i], or to differ from it by at most absolute + relative*|y[i]|.
 struct CompareArgs {
 	const float *x; // n elements
 	const float *y; // n elements
@@ -92,7 +95,8 @@ static_assert(OFFSET_OF(AxpyArgs, y) == 8 && sizeof(AxpyArgs::y) == 8, "AxpyArgs
 static_assert(OFFSET_OF(AxpyArgs, n) == 16 && sizeof(AxpyArgs::n) == 8, "AxpyArgs.n");
 static_assert(OFFSET_OF(AxpyArgs, a) == 24 && sizeof(AxpyArgs::a) == 4, "AxpyArgs.a");
 
-// SgdArgs are the arguments of sgd_f32: velocity = momentum*velocity + grad, then value -= rate*velocity.
+// SgdArgs are the arguments of sgd_f32: velocity = momentum*velocity + grad, then
+// value -= rate*velocity.
 struct SgdArgs {
 	float *value; // n elements, in place
 	float *velocity; // n elements, in place

@@ -12,7 +12,9 @@ const (
 	XentWarps        uint32 = 8  // rows that one block of softmax_xent_f32 takes
 )
 
-// MatmulArgs are the arguments of matmul_f32: C = alpha * op(A) * op(B), op(A) m x k, op(B) k x n. Each sum runs over k in order, fused, so it does not depend on the launch.
+// MatmulArgs are the arguments of matmul_f32: C = alpha * op(A) * op(B), op(A) m x
+// k, op(B) k x n. Each sum runs over k in order, fused, so it does not depend on
+// the launch.
 type MatmulArgs struct {
 	A     uint64 // const float *: m x k, or k x m with MatmulTransposeA
 	B     uint64 // const float *: k x n, or n x k with MatmulTransposeB
@@ -37,7 +39,8 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(MatmulArgs{}.Alpha)-40][unsafe.Sizeof(MatmulArgs{}.Alpha)-4]
 )
 
-// BiasArgs are the arguments of bias_f32: x[r][c] += bias[c], then, with knee > 0, ReLU with a kink rounded off over [0, knee].
+// BiasArgs are the arguments of bias_f32: x[r][c] += bias[c], then, with knee > 0,
+// ReLU with a kink rounded off over [0, knee].
 type BiasArgs struct {
 	X    uint64 // float *: rows x cols, in place
 	Bias uint64 // const float *: cols
@@ -56,7 +59,8 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(BiasArgs{}.Knee)-24][unsafe.Sizeof(BiasArgs{}.Knee)-4]
 )
 
-// ReluGradArgs are the arguments of smooth_relu_grad_f32: the gradient of the activation's outputs becomes that of its inputs.
+// ReluGradArgs are the arguments of smooth_relu_grad_f32: the gradient of the
+// activation's outputs becomes that of its inputs.
 type ReluGradArgs struct {
 	Grad uint64 // float *: n elements, in place
 	Out  uint64 // const float *: n outputs of the activation
@@ -73,7 +77,8 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(ReluGradArgs{}.Knee)-24][unsafe.Sizeof(ReluGradArgs{}.Knee)-4]
 )
 
-// SumRowsArgs are the arguments of sum_rows_f32: sum[c] is the sum of x[r][c] over rows r in order.
+// SumRowsArgs are the arguments of sum_rows_f32: sum[c] is the sum of x[r][c] over
+// rows r in order.
 type SumRowsArgs struct {
 	X    uint64 // const float *: rows x cols
 	Sum  uint64 // float *: cols, written
@@ -103,7 +108,8 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(XentRow{}.Correct)-12][unsafe.Sizeof(XentRow{}.Correct)-4]
 )
 
-// XentArgs are the arguments of softmax_xent_f32: for each row its loss and the gradient of the mean loss.
+// XentArgs are the arguments of softmax_xent_f32: for each row its loss and the
+// gradient of the mean loss.
 type XentArgs struct {
 	Logits  uint64 // const float *: rows x classes
 	Grad    uint64 // float *: rows x classes, written: (softmax - one at label) / batch; may be logits
@@ -138,7 +144,8 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(XentSum{}.Correct)-8][unsafe.Sizeof(XentSum{}.Correct)-8]
 )
 
-// XentSumArgs are the arguments of xent_sum: the sum over rows in an order that depends on their number alone.
+// XentSumArgs are the arguments of xent_sum: the sum over rows in an order that
+// depends on their number alone.
 type XentSumArgs struct {
 	Row  uint64 // const XentRow *: rows
 	Sum  uint64 // XentSum *: one, written

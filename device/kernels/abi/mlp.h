@@ -10,7 +10,9 @@ enum : u32 { MatmulTransposeA = 1 }; // flag: a is stored k x m
 enum : u32 { MatmulTransposeB = 2 }; // flag: b is stored n x k
 enum : u32 { XentWarps = 8 }; // rows that one block of softmax_xent_f32 takes
 
-// MatmulArgs are the arguments of matmul_f32: C = alpha * op(A) * op(B), op(A) m x k, op(B) k x n. Each sum runs over k in order, fused, so it does not depend on the launch.
+// MatmulArgs are the arguments of matmul_f32: C = alpha * op(A) * op(B), op(A) m x
+// k, op(B) k x n. Each sum runs over k in order, fused, so it does not depend on
+// the launch.
 struct MatmulArgs {
 	const float *a; // m x k, or k x m with MatmulTransposeA
 	const float *b; // k x n, or n x k with MatmulTransposeB
@@ -32,7 +34,8 @@ static_assert(OFFSET_OF(MatmulArgs, k) == 32 && sizeof(MatmulArgs::k) == 4, "Mat
 static_assert(OFFSET_OF(MatmulArgs, flags) == 36 && sizeof(MatmulArgs::flags) == 4, "MatmulArgs.flags");
 static_assert(OFFSET_OF(MatmulArgs, alpha) == 40 && sizeof(MatmulArgs::alpha) == 4, "MatmulArgs.alpha");
 
-// BiasArgs are the arguments of bias_f32: x[r][c] += bias[c], then, with knee > 0, ReLU with a kink rounded off over [0, knee].
+// BiasArgs are the arguments of bias_f32: x[r][c] += bias[c], then, with knee > 0,
+// ReLU with a kink rounded off over [0, knee].
 struct BiasArgs {
 	float *x; // rows x cols, in place
 	const float *bias; // cols
@@ -48,7 +51,8 @@ static_assert(OFFSET_OF(BiasArgs, rows) == 16 && sizeof(BiasArgs::rows) == 4, "B
 static_assert(OFFSET_OF(BiasArgs, cols) == 20 && sizeof(BiasArgs::cols) == 4, "BiasArgs.cols");
 static_assert(OFFSET_OF(BiasArgs, knee) == 24 && sizeof(BiasArgs::knee) == 4, "BiasArgs.knee");
 
-// ReluGradArgs are the arguments of smooth_relu_grad_f32: the gradient of the activation's outputs becomes that of its inputs.
+// ReluGradArgs are the arguments of smooth_relu_grad_f32: the gradient of the
+// activation's outputs becomes that of its inputs.
 struct ReluGradArgs {
 	float *grad; // n elements, in place
 	const float *out; // n outputs of the activation
@@ -62,7 +66,8 @@ static_assert(OFFSET_OF(ReluGradArgs, out) == 8 && sizeof(ReluGradArgs::out) == 
 static_assert(OFFSET_OF(ReluGradArgs, n) == 16 && sizeof(ReluGradArgs::n) == 8, "ReluGradArgs.n");
 static_assert(OFFSET_OF(ReluGradArgs, knee) == 24 && sizeof(ReluGradArgs::knee) == 4, "ReluGradArgs.knee");
 
-// SumRowsArgs are the arguments of sum_rows_f32: sum[c] is the sum of x[r][c] over rows r in order.
+// SumRowsArgs are the arguments of sum_rows_f32: sum[c] is the sum of x[r][c] over
+// rows r in order.
 struct SumRowsArgs {
 	const float *x; // rows x cols
 	float *sum; // cols, written
@@ -86,7 +91,8 @@ static_assert(OFFSET_OF(XentRow, loss) == 0 && sizeof(XentRow::loss) == 8, "Xent
 static_assert(OFFSET_OF(XentRow, best) == 8 && sizeof(XentRow::best) == 4, "XentRow.best");
 static_assert(OFFSET_OF(XentRow, correct) == 12 && sizeof(XentRow::correct) == 4, "XentRow.correct");
 
-// XentArgs are the arguments of softmax_xent_f32: for each row its loss and the gradient of the mean loss.
+// XentArgs are the arguments of softmax_xent_f32: for each row its loss and the
+// gradient of the mean loss.
 struct XentArgs {
 	const float *logits; // rows x classes
 	float *grad; // rows x classes, written: (softmax - one at label) / batch; may be logits
@@ -115,7 +121,8 @@ static_assert(sizeof(XentSum) == 16 && alignof(XentSum) == 8, "XentSum");
 static_assert(OFFSET_OF(XentSum, loss) == 0 && sizeof(XentSum::loss) == 8, "XentSum.loss");
 static_assert(OFFSET_OF(XentSum, correct) == 8 && sizeof(XentSum::correct) == 8, "XentSum.correct");
 
-// XentSumArgs are the arguments of xent_sum: the sum over rows in an order that depends on their number alone.
+// XentSumArgs are the arguments of xent_sum: the sum over rows in an order that
+// depends on their number alone.
 struct XentSumArgs {
 	const XentRow *row; // rows
 	XentSum *sum; // one, written
