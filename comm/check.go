@@ -37,9 +37,6 @@ func (c *Call) check(rank, size int) error {
 		if err := b.buf.Check(); err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
-		if b.buf.Device.Kind != device.Host {
-			return fmt.Errorf("%w: %s in memory of %v; this communicator moves host memory", goccl.ErrUnsupported, b.name, b.buf.Device)
-		}
 	}
 	if c.Coll.Reduces() && (!c.Op.Valid() || !c.unitBuffer().DType.Reducible()) {
 		return fmt.Errorf("%w: %v of %v", goccl.ErrUnsupported, c.Op, c.unitBuffer().DType)
@@ -81,6 +78,9 @@ func (c *Call) uses(rank int) (src, dst bool) {
 // checkPair refuses a source and a destination that do not fit each other.
 func (c *Call) checkPair(rank, size int) error {
 	s, d := c.Src, c.Dst
+	if s.Device != d.Device {
+		return fmt.Errorf("%w: source on %v and destination on %v", goccl.ErrInvalid, s.Device, d.Device)
+	}
 	if s.DType != d.DType {
 		return fmt.Errorf("%w: source of %v and destination of %v", goccl.ErrInvalid, s.DType, d.DType)
 	}

@@ -33,6 +33,8 @@ type Communicator struct {
 	windows  windows
 	busy     []bool // chains of a batch, by the token's holder
 	pool     sync.Pool
+	acc      Accelerator // nil: host memory only
+	onDevice *devices    // nil likewise; guarded by engine.mu
 }
 
 // identity is who this rank is and what it was given.
@@ -202,15 +204,18 @@ func (c *Communicator) Close() error {
 func (c *Communicator) shut() error {
 	c.mu.Lock()
 	c.closed = true
-	tail := c.tail
+	tail, away := c.tail, c.lastOnDevice()
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	var errs []error
-	if tail != nil {
+	for _, last := range []*Task{tail, away} {
+		if last == nil {
+			continue
+		}
 		// The error of a failed operation is its caller's; only a wait that did
 		// not end is Close's.
-		if err, ended := c.wait(ctx, tail); !ended {
+		if err, ended := c.wait(ctx, last); !ended {
 			errs = append(errs, err)
 			c.adopt(err)
 		}
@@ -218,6 +223,7 @@ func (c *Communicator) shut() error {
 	if c.links != nil && c.failed.Load() == nil {
 		errs = append(errs, c.links.close(ctx))
 	}
+	errs = append(errs, c.leaveDevice(ctx))
 	c.adopt(goccl.ErrClosed)
 	close(c.stop)
 	c.nudge()

@@ -7,6 +7,7 @@ import (
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm/bootstrap"
 	"github.com/goccl/goccl/comm/transport"
+	"github.com/goccl/goccl/device"
 )
 
 // UniqueID names a communicator that is about to form; see bootstrap.UniqueID.
@@ -42,6 +43,9 @@ type Config struct {
 	// HostGiven says that a person chose Host: ranks with equal values that turn
 	// out not to share memory are then an error, and not only slower.
 	HostGiven bool
+	// Accelerator runs operations on device memory; nil: host memory only. All ranks
+	// have one, or none. The communicator owns it, also when Init fails.
+	Accelerator Accelerator
 	// Settings are the choices that must be equal on all ranks, by name. A
 	// difference is an error that names setting, values and ranks.
 	Settings map[string]string
@@ -61,13 +65,15 @@ type Request struct {
 	DType  goccl.DType
 	Op     goccl.ReduceOp // the kind
 	Ranks  int
-	Mapped bool // all ranks map each other's memory
-	Window bool // input and output lie in shared windows
+	Device device.Kind // of the memory
+	Mapped bool        // all ranks map each other's memory
+	Window bool        // input and output lie in shared windows
 	// MaxOneShot is the most bytes of a one-shot message (of one rank's part for
 	// AllGather).
 	MaxOneShot int64
 	// MaxChunk is the most bytes of a chunk by protocol.
 	MaxChunkLL, MaxChunkSimple int64
+	MaxChannels                int // 0: few
 	Hosts                      int
 	RanksPerHost               int  // the most ranks of one host
 	Cores                      int  // the fewest cores that a host's ranks share
@@ -97,6 +103,9 @@ type thresholds struct{}
 
 // Choose implements Tuner.
 func (thresholds) Choose(r Request) (Decision, error) {
+	if r.Device != device.Host {
+		return onDevice(r), nil
+	}
 	d := Decision{Algo: goccl.Direct, Proto: goccl.Simple, Channels: 1}
 	part := r.Bytes
 	if r.Coll == goccl.AllGather {

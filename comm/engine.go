@@ -4,9 +4,11 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm/exec"
+	"github.com/goccl/goccl/device"
 	"github.com/goccl/goccl/internal/spin"
 )
 
@@ -43,7 +45,10 @@ type engine struct {
 }
 
 // failure is the first cause; it ends every operation from then on.
-type failure struct{ err error }
+type failure struct {
+	err error
+	at  time.Time // when this rank learned of it
+}
 
 // push appends t. Called with mu held.
 func (e *engine) push(t *Task) {
@@ -132,6 +137,9 @@ func (c *Communicator) StartLocked(t *Task) error {
 		if err := t.Call.check(c.rank, c.size); err != nil {
 			return err
 		}
+		if t.away = t.kind() != device.Host; t.away {
+			return c.startOnDevice(t)
+		}
 	}
 	if err := c.admit(t); err != nil {
 		return err
@@ -177,7 +185,7 @@ func (c *Communicator) admit(t *Task) error {
 	if err := c.prepareTask(t); err != nil {
 		return err
 	}
-	t.err, t.broken, t.done = nil, false, false
+	t.err, t.broken, t.done, t.away = nil, false, false, false
 	c.push(t)
 	return nil
 }
@@ -204,6 +212,9 @@ func (c *Communicator) Test(t *Task) (bool, error) {
 
 // TestLocked is Test for a caller that holds Lock, which it may give up meanwhile.
 func (c *Communicator) TestLocked(t *Task) (bool, error) {
+	if t.away {
+		return c.testOnDevice(t)
+	}
 	if !t.done && !c.held {
 		c.held = true
 		head := c.head
@@ -246,6 +257,9 @@ func (c *Communicator) wait(ctx context.Context, t *Task) (err error, ended bool
 // WaitLocked is Wait for a caller that holds Lock, which it gives up while it waits
 // and has again when it returns.
 func (c *Communicator) WaitLocked(ctx context.Context, t *Task) error {
+	if t.away {
+		return c.waitOnDevice(ctx, t)
+	}
 	for !t.done {
 		if c.held {
 			c.mu.Unlock()

@@ -87,7 +87,7 @@ func (c *Communicator) Fail(err error) {
 	if jsonErr != nil { // a sentence is always valid JSON; keep the bare text all the same
 		text = []byte(err.Error())
 	}
-	c.own.CompareAndSwap(nil, &failure{err})
+	c.own.CompareAndSwap(nil, &failure{err: err})
 	c.session.Fail(string(text))
 	// The hub decides which failure was first. When it does not answer, this one
 	// stands.
@@ -129,8 +129,11 @@ func (c *Communicator) Failed() <-chan struct{} { return c.failedC }
 
 // adopt makes err the failure of this communicator, unless there is one.
 func (c *Communicator) adopt(err error) {
-	if !c.failed.CompareAndSwap(nil, &failure{err}) {
+	if !c.failed.CompareAndSwap(nil, &failure{err, time.Now()}) {
 		return
+	}
+	if c.acc != nil {
+		c.acc.Abort()
 	}
 	close(c.failedC)
 	c.endLife(err)

@@ -51,6 +51,9 @@ type hello struct {
 func Init(ctx context.Context, id UniqueID, cfg Config) (*Communicator, error) {
 	c, err := fresh(cfg)
 	if err != nil {
+		if cfg.Accelerator != nil {
+			err = errors.Join(err, cfg.Accelerator.Close())
+		}
 		return nil, err
 	}
 	if cfg.Size == 1 {
@@ -93,6 +96,7 @@ func fresh(cfg Config) (*Communicator, error) {
 	c.kick, c.stop, c.stopped = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	c.programs = map[plan.Key]*exec.Bound{}
 	c.busy = make([]bool, 1+2*cfg.Size)
+	c.acc = cfg.Accelerator
 	c.windows.rank = cfg.Rank
 	return c, nil
 }
@@ -108,6 +112,11 @@ func (c *Communicator) alone() error {
 	c.exec = exec.New(exec.Config{Size: 1})
 	c.waiter.Policy = spin.Policy{Local: true}
 	c.spawnRunner()
+	if c.acc != nil {
+		if err := c.readyDevice(); err != nil {
+			return errors.Join(err, c.Close())
+		}
+	}
 	return nil
 }
 
@@ -139,6 +148,10 @@ func (c *Communicator) join(ctx context.Context, id UniqueID, cfg Config) error 
 	if err := c.settle(ctx, cfg); err != nil {
 		return err
 	}
+	if err := c.meetOnDevice(); err != nil {
+		c.Fail(err)
+		return err
+	}
 	close(c.linked) // from now on other ranks may ask for connections
 	return nil
 }
@@ -149,6 +162,13 @@ func (c *Communicator) describeSelf(cfg Config) (transport.Peer, error) {
 		host = "unknown"
 	}
 	p := transport.Peer{Rank: c.rank, Host: host, HostID: cfg.Host, PID: os.Getpid(), Process: process(), Blob: map[string][]byte{}}
+	if c.acc != nil {
+		b, err := c.acc.Announce()
+		if err != nil {
+			return p, fmt.Errorf("%v: %w", c.acc.Device().ID(), err)
+		}
+		p.Blob[announced] = b
+	}
 	for _, t := range cfg.Transports {
 		b, err := t.Announce()
 		if err != nil {
@@ -308,7 +328,7 @@ func (c *Communicator) undo() error {
 		err = c.session.Close()
 	}
 	c.owned.wait()
-	return errors.Join(err, closeAll(c.regions))
+	return errors.Join(err, closeAll(c.regions), c.freeDevice())
 }
 
 // InitAll makes a communicator of n ranks in this process, and returns its ends

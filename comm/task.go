@@ -14,14 +14,16 @@ import (
 // Call is what one operation does: a collective, one side of a transfer, or a
 // batch of calls that run as one operation.
 type Call struct {
-	Coll  goccl.Collective
-	Op    goccl.ReduceOp
-	Root  int  // root, or the peer of a SendRecv
-	Send  bool // SendRecv: send Src to Root, else receive Dst from it
-	Tag   uint32
-	Src   device.Buffer
-	Dst   device.Buffer
-	Batch []Call // with Coll 0: all of them, as one operation
+	Coll goccl.Collective
+	Op   goccl.ReduceOp
+	Root int  // root, or the peer of a SendRecv
+	Send bool // SendRecv: send Src to Root, else receive Dst from it
+	Tag  uint32
+	Src  device.Buffer
+	Dst  device.Buffer
+	// Stream is what a call on device memory orders after; nil on host.
+	Stream device.Stream
+	Batch  []Call // with Coll 0: all of them, as one operation
 	// As makes the parts of a batch one collective in signatures and messages:
 	// an AllGather into separate buffers is a batch of transfers. Optional.
 	As goccl.Collective
@@ -50,8 +52,10 @@ type Task struct {
 	seq      uint64 // collectives on this communicator so far, this one included
 	sig      uint32
 	next     *Task
-	done     bool // guarded by engine.mu
-	broken   bool // failed on this rank; ends when the cause is known to all
+	done     bool         // guarded by engine.mu
+	away     bool         // runs on a device
+	end      device.Event // of an operation that is away and not known to have ended
+	broken   bool         // failed on this rank; ends when the cause is known to all
 }
 
 // part is one Program run on one call.
@@ -72,6 +76,7 @@ type part struct {
 func (t *Task) over(err error) {
 	t.err = err
 	t.Src.Owner, t.Dst.Owner = nil, nil // the buffers are the user's again
+	t.Stream = nil
 	clear(t.Batch)
 }
 

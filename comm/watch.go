@@ -14,6 +14,7 @@ type watch struct {
 	since time.Time // first look at this wait; zero: not looked yet
 	last  time.Time
 	asked int
+	over  bool // it was given up
 }
 
 // Looks at a blocked operation: links every lookEvery, questions to the other
@@ -28,34 +29,41 @@ const (
 // has left, a disagreement, the timeout. Called with the token, every few turns
 // of a wait; it reads the clock only when the wait has become long.
 func (c *Communicator) watchHead(t *Task) {
-	if c.turns < 64 || c.session == nil {
-		return
+	if c.turns >= 64 && !t.broken && c.look(t, &c.watch) {
+		t.broken = true
+	}
+}
+
+// look is what is done now and then about an operation that is blocked, since the
+// first look. true: it was given up, and the failure is on its way.
+func (c *Communicator) look(t *Task, w *watch) bool {
+	if c.session == nil || w.over {
+		return false
 	}
 	at := time.Now()
-	w := &c.watch
 	if w.since.IsZero() {
 		w.since, w.last = at, at
-		return
+		return false
 	}
-	if at.Sub(w.last) < lookEvery || t.broken {
-		return
+	if at.Sub(w.last) < lookEvery {
+		return false
 	}
 	w.last = at
 	if err := c.links.err(); err != nil {
 		c.adoptLater(err)
-		return
+		return false
 	}
 	if err := c.leftBehind(at, w.since); err != nil {
-		t.broken = true
+		w.over = true
 		c.Fail(err)
-		return
+		return true
 	}
 	blocked := at.Sub(w.since)
 	if !c.noTimeout && blocked > c.timeout {
-		t.broken = true
+		w.over = true
 		q := c.question(t)
 		c.spawn(func() { c.expire(q) })
-		return
+		return true
 	}
 	if blocked >= askAfter<<(2*w.asked) && c.asking.CompareAndSwap(false, true) {
 		w.asked++
@@ -67,6 +75,7 @@ func (c *Communicator) watchHead(t *Task) {
 			}
 		})
 	}
+	return false
 }
 
 func (c *Communicator) question(t *Task) question {

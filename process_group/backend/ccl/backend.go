@@ -25,6 +25,7 @@ type Backend struct {
 var (
 	_ processgroup.Backend   = (*Backend)(nil)
 	_ processgroup.Locker    = (*Backend)(nil)
+	_ processgroup.Joiner    = (*Backend)(nil)
 	_ processgroup.Allocator = (*Backend)(nil)
 	_ processgroup.Carrier   = (*Backend)(nil)
 	_ processgroup.Control   = (*control)(nil)
@@ -81,6 +82,11 @@ func (b *Backend) TestLocked(op *processgroup.Op) (bool, error) {
 // WaitLocked implements processgroup.Locker.
 func (b *Backend) WaitLocked(ctx context.Context, op *processgroup.Op) error {
 	return b.c.WaitLocked(ctx, op.Impl.(*comm.Task))
+}
+
+// Join implements processgroup.Joiner, for operations on device memory.
+func (b *Backend) Join(op *processgroup.Op, s device.Stream) error {
+	return b.c.JoinLocked(op.Impl.(*comm.Task), s)
 }
 
 // Transport implements processgroup.Carrier.

@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/comm/transport/inproc"
 	"github.com/goccl/goccl/comm/transport/net/socket"
 	"github.com/goccl/goccl/comm/transport/shm"
+	"github.com/goccl/goccl/device"
 )
 
 // Config is what New composes a backend from. Zero values are good except for
@@ -25,7 +26,13 @@ type Config struct {
 	HostID     string            // overrides what this machine is taken for
 	NoShm      bool              // leave shared memory between processes out
 	InProcess  bool              // all ranks are in this process: no shared memory, no sockets
-	Socket     socket.Config
+	// Device is the GPU of this rank; nil: host memory only. It stays the caller's. A
+	// package with an accelerator for its kind must be part of the program.
+	Device device.Device
+	// ShareDevice lets several ranks use one device, which is else refused: they then
+	// take turns, so it is for tests.
+	ShareDevice bool
+	Socket      socket.Config
 	// Decorate, when not nil, replaces the transports by others, for example by
 	// ones with a shaped link.
 	Decorate func([]transport.Transport) []transport.Transport
@@ -46,8 +53,12 @@ func New(ctx context.Context, id comm.UniqueID, cfg Config) (*Backend, error) {
 			return nil, err
 		}
 	}
-	c, err := comm.Init(ctx, id, comm.Config{Rank: cfg.Rank, Size: cfg.Size, Name: cfg.Name, Job: cfg.Job, Transports: ts, Tuner: cfg.Force.over(cfg.Tuner, cfg.Logger),
-		Host: HostID(cfg.HostID), HostGiven: cfg.HostID != "", Settings: cfg.Settings, Timeout: cfg.Timeout, NoTimeout: true, Logger: cfg.Logger})
+	acc, err := cfg.accelerator()
+	if err != nil {
+		return nil, errors.Join(err, closeAll(ts))
+	}
+	c, err := comm.Init(ctx, id, comm.Config{Rank: cfg.Rank, Size: cfg.Size, Name: cfg.Name, Job: cfg.Job, Transports: ts, Tuner: cfg.Force.over(byMemory{cfg.Tuner}, cfg.Logger),
+		Host: HostID(cfg.HostID), HostGiven: cfg.HostID != "", Settings: cfg.Settings, Accelerator: acc, Timeout: cfg.Timeout, NoTimeout: true, Logger: cfg.Logger})
 	if err != nil {
 		return nil, errors.Join(err, closeAll(ts))
 	}

@@ -43,7 +43,7 @@ func listed(op *processgroup.Op) bool {
 }
 
 func plain(op *processgroup.Op) comm.Call {
-	return comm.Call{Coll: op.Coll, Op: op.Redop, Root: max(op.Root, 0), Send: op.Send, Tag: op.Tag, Src: op.Src, Dst: op.Dst}
+	return comm.Call{Coll: op.Coll, Op: op.Redop, Root: max(op.Root, 0), Send: op.Send, Tag: op.Tag, Src: op.Src, Dst: op.Dst, Stream: op.Stream}
 }
 
 func send(b device.Buffer, to int) comm.Call {

@@ -4,6 +4,8 @@ import (
 	"maps"
 
 	"github.com/goccl/goccl/autotune"
+	"github.com/goccl/goccl/comm"
+	"github.com/goccl/goccl/device"
 )
 
 // tuned returns cfg with the library's own tuner where none was given. Ranks must
@@ -30,4 +32,16 @@ func (cfg Config) tuned() (Config, error) {
 		cfg.Tuner = autotune.Explained(t, cfg.Logger)
 	}
 	return cfg, nil
+}
+
+// byMemory is the tuner of a backend: one for host memory, and the communicator's
+// own for memory of devices, of which the profile knows nothing.
+type byMemory struct{ host comm.Tuner }
+
+// Choose implements comm.Tuner.
+func (m byMemory) Choose(r comm.Request) (comm.Decision, error) {
+	if r.Device != device.Host || m.host == nil {
+		return comm.DefaultTuner().Choose(r)
+	}
+	return m.host.Choose(r)
 }
