@@ -34,7 +34,6 @@ type table struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	turns   map[int][]exec.Args // by launch, those of the ranks that have come
-	aborted bool
 }
 
 func newTable() *table {
@@ -44,15 +43,16 @@ func newTable() *table {
 }
 
 // meet hands in what a rank launched and returns what all did, nil after an abort.
-func (t *table) meet(turn, size int, a exec.Args) []exec.Args {
+func (a *accelerator) meet(turn int, in exec.Args) []exec.Args {
+	t := a.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.turns[turn] = append(t.turns[turn], a)
+	t.turns[turn] = append(t.turns[turn], in)
 	t.changed.Broadcast()
-	for len(t.turns[turn]) < size && !t.aborted {
+	for len(t.turns[turn]) < a.size && !a.aborted {
 		t.changed.Wait()
 	}
-	if len(t.turns[turn]) < size {
+	if len(t.turns[turn]) < a.size {
 		return nil
 	}
 	return t.turns[turn]
@@ -68,6 +68,7 @@ type accelerator struct {
 	met     [][]byte
 	bound   []plan.Key
 	closed  bool
+	aborted bool  // guarded by the table's lock
 	unbound error // what Bind returns
 }
 
@@ -88,7 +89,7 @@ func (a *accelerator) Bind(p *plan.Program) (comm.Launcher, error) {
 func (a *accelerator) Abort() {
 	a.table.mu.Lock()
 	defer a.table.mu.Unlock()
-	a.table.aborted = true
+	a.aborted = true
 	a.table.changed.Broadcast()
 }
 
@@ -100,7 +101,7 @@ func (l launcher) Launch(args *exec.Args, s device.Stream) error {
 	in, turn := *args, l.a.turn
 	l.a.turn++
 	return s.(*host.Stream).Do(func() {
-		all := l.a.table.meet(turn, l.a.size, in)
+		all := l.a.meet(turn, in)
 		if all == nil {
 			return
 		}
@@ -111,7 +112,7 @@ func (l launcher) Launch(args *exec.Args, s device.Stream) error {
 			}
 		}
 		// Nobody writes before all have read: inputs may be outputs.
-		if l.a.table.meet(-1-turn, l.a.size, in) != nil {
+		if l.a.meet(-1-turn, in) != nil {
 			copy(floats(in.Out, in.Unit), sum)
 		}
 	})
