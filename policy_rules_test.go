@@ -22,6 +22,7 @@ internal/simd comm/plan
 dist gorgonia.org/tensor
 comm/plan unsafe
 process_group unsafe
+process_group/backend/nccl unsafe
 comm/graph time
 comm/plan/check sync/atomic
 comm/wire net
@@ -55,6 +56,7 @@ comm/plan comm/graph
 comm/plan/machine .
 comm/exec time
 process_group/backend/nccl internal/dl
+process_group/backend/nccl/libnccl unsafe
 device/cuda internal/dl
 comm/exec/cuda device/kernels/abi
 internal/cmd/cu2go/nvrtc internal/dl

@@ -51,7 +51,7 @@ const importRules = `
 ./process_group/dense/... ./examples/... alone reach gorgonia.org/... github.com/apache/arrow/... github.com/gogo/protobuf/... google.golang.org/protobuf/...
 	tensors of one framework must not weigh on users of another
 
-./internal/dl ./internal/simd ./internal/spin ./internal/shmem ./internal/cmd/cu2go/nvrtc ./device/... ./comm/transport/inproc ./comm/transport/p2p ./comm/transport/shm ./process_group/dense ./process_group/backend/nccl alone import unsafe
+./internal/dl ./internal/simd ./internal/spin ./internal/shmem ./internal/cmd/cu2go/nvrtc ./device/... ./comm/transport/inproc ./comm/transport/p2p ./comm/transport/shm ./process_group/dense ./process_group/backend/nccl/libnccl alone import unsafe
 	everywhere else the compiler vouches for memory
 
 ./comm/topo/... ./comm/graph/... ./comm/plan/... ./comm/wire/... ./autotune/model ./bucket/machine never import net net/... os os/... time sync sync/... unsafe syscall golang.org/x/...
@@ -60,7 +60,7 @@ const importRules = `
 ./comm/topo/... ./comm/graph/... ./comm/plan/... ./comm/wire/... ./autotune/model ./bucket/machine never reach ./... -. -./comm/topo/... -./comm/graph/... -./comm/plan/... -./comm/wire/... -./autotune/model -./bucket/machine
 	pure code calls pure code
 
-./... -./internal/dl -./internal/cmd/... -./device/cuda/... -./device/nvml/... -./process_group/backend/nccl never reach ./internal/dl ./device/cuda/... ./device/nvml/...
+./... -./internal/dl -./internal/cmd/... -./device/cuda/... -./device/nvml/... -./process_group/backend/nccl/... never reach ./internal/dl ./device/cuda/... ./device/nvml/...
 	a program without a GPU links statically; Config.Device or a blank import brings CUDA in
 
 ./internal/dl alone import github.com/ebitengine/purego/...
