@@ -2,10 +2,8 @@ package comm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,60 +13,9 @@ import (
 	"github.com/goccl/goccl/internal/spin"
 )
 
-// cause is a failure as it travels: every rank makes the same error of it.
-type cause struct {
-	Kind     string `json:"kind"`
-	Sentence string `json:"sentence"`
-	Op       string `json:"op,omitempty"`
-	Seq      uint64 `json:"seq,omitempty"`
-	Peer     int    `json:"peer"`
-	Missing  []int  `json:"missing,omitempty"`
-}
-
-var kinds = []struct {
-	name string
-	err  error
-}{
-	{"timeout", goccl.ErrTimeout}, {"lost", goccl.ErrPeerLost}, {"mismatch", goccl.ErrMismatch}, {"aborted", goccl.ErrAborted},
-	{"closed", goccl.ErrClosed}, {"unsupported", goccl.ErrUnsupported}, {"invalid", goccl.ErrInvalid},
-}
-
 // causeOf writes err down for the other ranks.
-func (c *Communicator) causeOf(err error) cause {
-	k := cause{Kind: "aborted", Sentence: err.Error(), Peer: c.rank}
-	if !strings.HasPrefix(k.Sentence, "goccl: ") {
-		k.Sentence = fmt.Sprintf("goccl: rank %d (%s) failed: %s", c.rank, c.address(c.rank), k.Sentence)
-	}
-	for _, x := range kinds {
-		if errors.Is(err, x.err) {
-			k.Kind = x.name
-			break
-		}
-	}
-	var e *goccl.Error
-	if errors.As(err, &e) {
-		k.Op, k.Seq, k.Missing = e.Op, e.Seq, e.Missing
-		if e.Peer >= 0 {
-			k.Peer = e.Peer
-		}
-	}
-	return k
-}
-
-// error is the cause as this rank's error. wrapped is the original on the rank
-// where it arose, so that errors.Is finds what the user passed.
-func (k cause) error(c *Communicator, wrapped error) error {
-	e := goccl.NewError(k.Op, goccl.ErrAborted)
-	for _, x := range kinds {
-		if x.name == k.Kind {
-			e.Err = x.err
-		}
-	}
-	if wrapped != nil {
-		e.Err = wrapped
-	}
-	e.Rank, e.Peer, e.Seq, e.Missing, e.Group, e.Sentence = c.rank, k.Peer, k.Seq, k.Missing, c.name, k.Sentence
-	return e
+func (c *Communicator) causeOf(err error) bootstrap.Cause {
+	return bootstrap.CauseOf(err, c.rank, c.address(c.rank))
 }
 
 // Fail tells every rank that this one cannot go on, and why. All operations,
@@ -80,15 +27,11 @@ func (c *Communicator) Fail(err error) {
 		return
 	}
 	if c.session == nil {
-		c.adopt(c.causeOf(err).error(c, err))
+		c.adopt(c.causeOf(err).Err(c.rank, c.name, err))
 		return
 	}
-	text, jsonErr := json.Marshal(c.causeOf(err))
-	if jsonErr != nil { // a sentence is always valid JSON; keep the bare text all the same
-		text = []byte(err.Error())
-	}
 	c.own.CompareAndSwap(nil, &failure{err: err})
-	c.session.Fail(string(text))
+	c.session.Fail(c.causeOf(err).Text())
 	// The hub decides which failure was first. When it does not answer, this one
 	// stands.
 	c.spawn(func() {
@@ -96,7 +39,7 @@ func (c *Communicator) Fail(err error) {
 		defer t.Stop()
 		select {
 		case <-t.C:
-			c.adopt(c.causeOf(err).error(c, err))
+			c.adopt(c.causeOf(err).Err(c.rank, c.name, err))
 		case <-c.failedC:
 		}
 	})
@@ -145,23 +88,17 @@ func (c *Communicator) adopt(err error) {
 
 // onEvent hears of the other ranks, in the same order everywhere.
 func (c *Communicator) onEvent(e bootstrap.Event) {
-	who := fmt.Sprintf("rank %d (host %s, pid %d)", e.Rank, e.Host, e.PID)
 	switch e.Kind {
 	case bootstrap.Left:
 		c.leave(e.Rank)
 	case bootstrap.Lost:
-		k := cause{Kind: "lost", Peer: e.Rank, Sentence: fmt.Sprintf("goccl: %s is gone: %s; look into that rank's own log", who, e.Text)}
-		c.adopt(k.error(c, nil))
+		c.adopt(bootstrap.LostCause(e).Err(c.rank, c.name, nil))
 	case bootstrap.Failed:
-		k := cause{Kind: "aborted", Peer: e.Rank, Sentence: e.Text}
-		if json.Unmarshal([]byte(e.Text), &k) != nil {
-			k = cause{Kind: "aborted", Peer: e.Rank, Sentence: e.Text}
-		}
 		var own error
 		if f := c.own.Load(); f != nil && e.Rank == c.rank {
 			own = f.err
 		}
-		c.adopt(k.error(c, own))
+		c.adopt(bootstrap.CauseFrom(e.Text, e.Rank).Err(c.rank, c.name, own))
 	}
 }
 
