@@ -91,6 +91,13 @@ type Joiner interface {
 	Join(op *Op, s device.Stream) error
 }
 
+// Exchanger is an optional ability of a Backend that cannot move host memory: it
+// gives every rank's data, at most 1 MiB, to all, by rank, beside its operations and
+// in no order with them. All ranks call it, in one order.
+type Exchanger interface {
+	Exchange(ctx context.Context, data []byte) ([][]byte, error)
+}
+
 // Carrier is an optional ability of a Backend: it names what its data travels on,
 // for example "shm", or "shm, net/socket" where that differs between peers.
 type Carrier interface {

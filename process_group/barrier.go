@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/device"
@@ -65,6 +66,10 @@ func (g *Group) Agree(ctx context.Context, flag bool) (bool, error) {
 	word := make([]uint8, 1)
 	if flag {
 		word[0] = 1
+	}
+	if _, ok := g.backend.(Exchanger); ok {
+		all, err := g.Exchange(ctx, word)
+		return slices.ContainsFunc(all, func(b []byte) bool { return len(b) == 1 && b[0] != 0 }), err
 	}
 	if err := g.AllReduce(device.SliceOf(word), goccl.Max, Label("agree")).Wait(ctx); err != nil {
 		return false, err
