@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,9 +11,11 @@ import (
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm"
 	"github.com/goccl/goccl/comm/transport"
+	"github.com/goccl/goccl/device"
 	"github.com/goccl/goccl/dist/store"
 	"github.com/goccl/goccl/internal/knob"
 	processgroup "github.com/goccl/goccl/process_group"
+	"github.com/goccl/goccl/process_group/backend"
 )
 
 // Config says how to join a job. The zero value is a job of one rank; FromEnv
@@ -39,8 +42,18 @@ type Config struct {
 	// Job names the job: ranks of different jobs that meet refuse each other.
 	Job string
 
-	// Backend is what moves the data; "" and "ccl" are the library's own.
+	// Backend is what moves the data; "" and "ccl" are the library's own. Others
+	// come with a blank import, such as that of process_group/backend/nccl.
 	Backend string
+
+	// Device is the GPU of this rank, which stays the caller's; nil for host memory.
+	// It needs a backend that runs on devices.
+	Device device.Device
+
+	// Options are settings of backends other than ccl, by the name of the backend
+	// and its own for the setting, such as "nccl.maxCTAs". Those of other backends
+	// than the one in use do nothing.
+	Options map[string]string
 
 	// Transport says which ways data may take.
 	Transport Transport
@@ -140,8 +153,8 @@ func (c *Config) fill() error {
 	if c.Addr == "" {
 		c.Addr = id.Addr
 	}
-	if c.Backend != "" && c.Backend != "ccl" {
-		return fmt.Errorf("%w: no backend is called %q; there is ccl", goccl.ErrInvalid, c.Backend)
+	if err := c.checkBackend(); err != nil {
+		return err
 	}
 	if c.Timeout < 0 {
 		return fmt.Errorf("%w: a timeout of %v", goccl.ErrInvalid, c.Timeout)
@@ -151,6 +164,23 @@ func (c *Config) fill() error {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// backendName returns what moves the data, "ccl" where nothing is said.
+func (c *Config) backendName() string { return cmp.Or(c.Backend, "ccl") }
+
+// own reports whether the library's own backend moves the data.
+func (c *Config) own() bool { return c.backendName() == "ccl" }
+
+func (c *Config) checkBackend() error {
+	if !c.own() {
+		_, err := backend.Find(c.Backend)
+		return err
+	}
+	if c.Device != nil && c.Device.ID().Kind != device.Host {
+		return fmt.Errorf("%w: backend ccl moves host memory and was given %v; for memory of GPUs there is backend nccl", goccl.ErrUnsupported, c.Device.ID())
 	}
 	return nil
 }

@@ -6,12 +6,12 @@ import (
 
 	"github.com/goccl/goccl"
 	processgroup "github.com/goccl/goccl/process_group"
-	"github.com/goccl/goccl/process_group/backend/ccl"
+	"github.com/goccl/goccl/process_group/backend"
 )
 
-// control returns the control plane of a group: its communicator's own, and for
-// all groups but the world the fate of the world besides.
-func (j *Job) control(b *ccl.Backend) processgroup.Control {
+// control returns the control plane of a group: its backend's own, and for all
+// groups but the world the fate of the world besides.
+func (j *Job) control(b backend.Engine) processgroup.Control {
 	if j.world == nil {
 		return b.Control()
 	}

@@ -41,8 +41,12 @@ func FromEnv(envs ...Env) Config {
 		},
 		Tuning: Tuning{Algorithm: s.Algorithm, Protocol: s.Protocol, MaxChannels: s.MaxChannels, ChunkBytes: s.ChunkBytes,
 			Deterministic: s.Deterministic},
+		Backend:  s.Backend,
 		Diagnose: true,
 		warnings: warnings,
+	}
+	if s.NCCLLib != "" {
+		c.Options = map[string]string{"nccl.library": s.NCCLLib}
 	}
 	c.Identity, c.err = identify(os.LookupEnv, envs)
 	if c.Identity != nil && c.Identity.Rank == 0 && s.ListenFD >= 0 {

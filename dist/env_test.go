@@ -81,7 +81,7 @@ func TestEnvsAreAskedInOrder(t *testing.T) {
 func TestFromEnvReadsSettings(t *testing.T) {
 	for k, v := range map[string]string{"GOCCL_TIMEOUT": "7s", "GOCCL_JOB_ID": "j", "GOCCL_ALGO": "ring", "GOCCL_PROTO": "ll", "GOCCL_SHM_DISABLE": "1",
 		"GOCCL_SOCKET_IFNAME": "^docker,veth", "GOCCL_PORT_RANGE": "4000-4010", "GOCCL_HOSTID": "h", "GOCCL_DUMP_DIR": "/d", "GOCCL_MAX_CHANNELS": "2",
-		"GOCCL_CHUNK_BYTES": "4K", "GOCCL_DETERMINISTIC": "1", "RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "5"} {
+		"GOCCL_CHUNK_BYTES": "4K", "GOCCL_DETERMINISTIC": "1", "GOCCL_BACKEND": "nccl", "GOCCL_NCCL_LIB": "/l/nccl.so", "RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "5"} {
 		t.Setenv(k, v)
 	}
 	c := FromEnv()
@@ -90,6 +90,8 @@ func TestFromEnvReadsSettings(t *testing.T) {
 	require.Equal(t, "7s", c.Timeout.String())
 	require.Equal(t, "j", c.Job)
 	require.Equal(t, "/d", c.DumpDir)
+	require.Equal(t, "nccl", c.Backend)
+	require.Equal(t, map[string]string{"nccl.library": "/l/nccl.so"}, c.Options)
 	require.True(t, c.Diagnose)
 	require.NotNil(t, c.Logger)
 	require.Equal(t, Transport{Interfaces: "^docker,veth", PortRange: [2]int{4000, 4010}, HostID: "h", NoShm: true}, c.Transport)

@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/comm"
 	"github.com/goccl/goccl/comm/bootstrap"
 	processgroup "github.com/goccl/goccl/process_group"
+	"github.com/goccl/goccl/process_group/backend"
 	"github.com/goccl/goccl/process_group/backend/ccl"
 )
 
@@ -19,6 +20,9 @@ import (
 type invitation struct {
 	ID    comm.UniqueID `json:"id"`
 	Ranks []int         `json:"ranks"`
+	// Backend is what the ranks must agree on before they meet: each backend says
+	// other things at a meeting.
+	Backend string `json:"backend"`
 }
 
 // draft is a group that is being made.
@@ -27,12 +31,14 @@ type draft struct {
 	key   string // under which its ranks meet
 	ranks []int  // of the job
 	me    int    // index of this rank in ranks
+	split *backend.Split
 }
 
 // form makes the group of ranks, one of which is this one, and returns when all
-// of them have called it. key is equal on them and used once.
-func (j *Job) form(ctx context.Context, name, key string, ranks []int) (*Group, error) {
-	d := draft{name: name, key: key, ranks: ranks, me: slices.Index(ranks, j.Rank())}
+// of them have called it. key is equal on them and used once. split says out of
+// which group it is made, nil for none.
+func (j *Job) form(ctx context.Context, name, key string, ranks []int, split *backend.Split) (*Group, error) {
+	d := draft{name: name, key: key, ranks: ranks, me: slices.Index(ranks, j.Rank()), split: split}
 	ctx, cancel := context.WithTimeout(ctx, j.cfg.Timeout)
 	defer cancel()
 	var id comm.UniqueID
@@ -42,7 +48,7 @@ func (j *Job) form(ctx context.Context, name, key string, ranks []int) (*Group, 
 			return nil, err
 		}
 	}
-	b, err := ccl.New(ctx, id, j.backend(d))
+	b, err := j.engine(ctx, id, d)
 	if err != nil {
 		if len(ranks) > 1 {
 			j.excuse(id, d, err)
@@ -65,14 +71,14 @@ func (j *Job) form(ctx context.Context, name, key string, ranks []int) (*Group, 
 	if s, ok := control.(*subject); ok {
 		context.AfterFunc(g.Context(), s.release)
 	}
-	if !j.own(g, key) {
+	if !j.own(g, origin{key, b}) {
 		return nil, errors.Join(j.tooLate(name), g.Close())
 	}
 	return g, nil
 }
 
 // own makes g one of the groups that Close closes; false when it has begun.
-func (j *Job) own(g *Group, key string) bool {
+func (j *Job) own(g *Group, from origin) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.over {
@@ -81,12 +87,12 @@ func (j *Job) own(g *Group, key string) bool {
 	j.groups = slices.DeleteFunc(j.groups, func(old *Group) bool {
 		closed := errors.Is(context.Cause(old.Context()), goccl.ErrClosed)
 		if closed {
-			delete(j.keys, old)
+			delete(j.origins, old)
 		}
 		return closed
 	})
 	j.groups = append(j.groups, g)
-	j.keys[g] = key
+	j.origins[g] = from
 	return true
 }
 
@@ -97,8 +103,25 @@ func (j *Job) tooLate(name string) error {
 	return e
 }
 
-// backend is what the library's own backend needs for d.
-func (j *Job) backend(d draft) ccl.Config {
+// engine makes what moves the data of d, whose ranks meet at id.
+func (j *Job) engine(ctx context.Context, id comm.UniqueID, d draft) (backend.Engine, error) {
+	if j.cfg.own() {
+		b, err := ccl.New(ctx, id, j.ccl(d))
+		if err != nil { // not b: a nil *Backend is no nil Engine
+			return nil, err
+		}
+		return b, nil
+	}
+	make, err := backend.Find(j.cfg.Backend)
+	if err != nil {
+		return nil, err
+	}
+	return make(ctx, backend.Spec{ID: id, Rank: d.me, Size: len(d.ranks), Name: d.name, Job: j.cfg.Job, Device: j.cfg.Device,
+		Options: j.cfg.Options, Timeout: j.cfg.Timeout, Logger: j.cfg.Logger, Split: d.split})
+}
+
+// ccl is what the library's own backend needs for d.
+func (j *Job) ccl(d draft) ccl.Config {
 	t, tr := j.cfg.Tuning, j.cfg.Transport
 	cfg := ccl.Config{Rank: d.me, Size: len(d.ranks), Name: d.name, Job: j.cfg.Job, Settings: t.settings(), HostID: tr.HostID,
 		NoShm: tr.NoShm, InProcess: j.local, Decorate: tr.Decorate, Timeout: j.cfg.Timeout, Logger: j.cfg.Logger,
@@ -130,15 +153,21 @@ func (j *Job) meet(ctx context.Context, d draft) (comm.UniqueID, error) {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return comm.UniqueID{}, fmt.Errorf("goccl: rank %d: join group %q: %w: what rank %d left in the store is no invitation: %w", j.Rank(), d.name, goccl.ErrInvalid, d.ranks[0], err)
 	}
-	if !slices.Equal(in.Ranks, d.ranks) {
-		e := goccl.NewError("join", goccl.ErrMismatch)
-		e.Rank, e.Peer, e.Group = j.Rank(), d.ranks[0], d.name
-		e.Sentence = fmt.Sprintf("goccl: ranks disagree on who is in group %q: rank %d says %s, rank %d says %s; all ranks must make the same groups in the same order",
+	var what string
+	switch own := j.cfg.backendName(); {
+	case !slices.Equal(in.Ranks, d.ranks):
+		what = fmt.Sprintf("who is in group %q: rank %d says %s, rank %d says %s; all ranks must make the same groups in the same order",
 			d.name, d.ranks[0], goccl.Ranks(in.Ranks), j.Rank(), goccl.Ranks(d.ranks))
-		j.excuse(in.ID, draft{name: d.name, ranks: in.Ranks, me: slices.Index(in.Ranks, j.Rank())}, e)
-		return comm.UniqueID{}, e
+	case in.Backend != own:
+		what = fmt.Sprintf("the backend of group %q: rank %d says %s, rank %d says %s; set GOCCL_BACKEND or Config.Backend the same everywhere",
+			d.name, d.ranks[0], in.Backend, j.Rank(), own)
+	default:
+		return in.ID, nil
 	}
-	return in.ID, nil
+	e := goccl.NewError("join", goccl.ErrMismatch)
+	e.Rank, e.Peer, e.Group, e.Sentence = j.Rank(), d.ranks[0], d.name, "goccl: ranks disagree on "+what
+	j.excuse(in.ID, draft{name: d.name, ranks: in.Ranks, me: slices.Index(in.Ranks, j.Rank())}, e)
+	return comm.UniqueID{}, e
 }
 
 func (d draft) signature(r int) string { return fmt.Sprintf("%s/in/%d", d.key, d.ranks[r]) }
@@ -152,7 +181,7 @@ func (j *Job) invite(ctx context.Context, d draft) (comm.UniqueID, error) {
 	if !j.serve(ctx, root, d.name) {
 		return comm.UniqueID{}, errors.Join(j.tooLate(d.name), root.Close())
 	}
-	text, err := json.Marshal(invitation{ID: root.ID(), Ranks: d.ranks})
+	text, err := json.Marshal(invitation{ID: root.ID(), Ranks: d.ranks, Backend: j.cfg.backendName()})
 	if err == nil {
 		err = j.store.Set(ctx, d.key+"/id", text)
 	}

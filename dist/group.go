@@ -1,12 +1,14 @@
 package dist
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
 	"github.com/goccl/goccl"
-	processgroup "github.com/goccl/goccl/process_group"
+	"github.com/goccl/goccl/process_group/backend"
 )
 
 // New makes the group of the given ranks of the job, in that order: rank i of the
@@ -22,7 +24,7 @@ func (j *Job) New(ctx context.Context, name string, ranks []int) (*Group, error)
 	if !slices.Contains(ranks, j.Rank()) {
 		return nil, nil
 	}
-	return j.form(ctx, name, fmt.Sprintf("new/%s/%d", name, n), slices.Clone(ranks))
+	return j.form(ctx, name, fmt.Sprintf("new/%s/%d", name, n), slices.Clone(ranks), nil)
 }
 
 func (j *Job) checkRanks(name string, ranks []int) error {
@@ -66,26 +68,49 @@ func (j *Job) count(name string) int {
 func (j *Job) Split(ctx context.Context, g *Group, color, key int) (*Group, error) {
 	g = g.On(nil)
 	j.mu.Lock()
-	path, known := j.keys[g]
+	from, known := j.origins[g]
 	j.mu.Unlock()
 	if !known {
 		return nil, fmt.Errorf("goccl: split group %q: %w: it is not a group of this job", g.Name(), goccl.ErrInvalid)
 	}
-	all := make([]int64, 2*g.Size())
-	if err := processgroup.AllGather(ctx, g, all, []int64{int64(color), int64(key)}); err != nil {
+	mine := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(color)), uint64(key))
+	all, err := g.Exchange(ctx, mine)
+	if err != nil {
 		return nil, fmt.Errorf("goccl: split group %q: %w", g.Name(), err)
 	}
-	n := j.count("split " + path)
+	n := j.count("split " + from.key)
+	splitter, splits := from.engine.(backend.Splitter)
 	if color < 0 {
-		return nil, nil
+		if splits {
+			err = splitter.SitOut(ctx)
+		}
+		return nil, err
 	}
+	members, err := membersOf(g, all, color)
+	if err != nil {
+		return nil, err
+	}
+	var split *backend.Split
+	if splits {
+		split = &backend.Split{Parent: from.engine, Color: color, Key: key}
+	}
+	return j.form(ctx, fmt.Sprintf("%s/%d", g.Name(), color), fmt.Sprintf("%s/split%d/%d", from.key, n, color), members, split)
+}
+
+// membersOf returns the ranks of the job that gave color, in the order of the new
+// group.
+func membersOf(g *Group, all [][]byte, color int) ([]int, error) {
+	word := func(r, i int) int { return int(int64(binary.LittleEndian.Uint64(all[r][8*i:]))) }
 	var members []int
-	for r := range g.Size() {
-		if all[2*r] == int64(color) {
+	for r := range all {
+		if len(all[r]) != 16 {
+			return nil, fmt.Errorf("goccl: split group %q: %w: rank %d sent %d bytes", g.Name(), goccl.ErrMismatch, r, len(all[r]))
+		}
+		if word(r, 0) == color {
 			members = append(members, r)
 		}
 	}
-	slices.SortStableFunc(members, func(a, b int) int { return int(all[2*a+1] - all[2*b+1]) })
+	slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(word(a, 1), word(b, 1)) })
 	for i, r := range members {
 		global, err := g.GlobalRank(r)
 		if err != nil {
@@ -93,5 +118,5 @@ func (j *Job) Split(ctx context.Context, g *Group, color, key int) (*Group, erro
 		}
 		members[i] = global
 	}
-	return j.form(ctx, fmt.Sprintf("%s/%d", g.Name(), color), fmt.Sprintf("%s/split%d/%d", path, n, color), members)
+	return members, nil
 }

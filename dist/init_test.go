@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/device"
 	"github.com/goccl/goccl/dist"
 	"github.com/goccl/goccl/dist/store"
 )
@@ -47,9 +48,8 @@ func TestC09RankNotBelowWorldSize(t *testing.T) {
 
 func TestInitRefusesBadConfigs(t *testing.T) {
 	for text, cfg := range map[string]dist.Config{
-		`no backend is called "nccl"`: {Backend: "nccl"},
-		"a timeout of -1s":            {Timeout: -time.Second},
-		"MASTER_ADDR":                 {Identity: &dist.Identity{Rank: 1, Size: 2}},
+		"a timeout of -1s": {Timeout: -time.Second},
+		"MASTER_ADDR":      {Identity: &dist.Identity{Rank: 1, Size: 2}},
 	} {
 		_, err := dist.Init(t.Context(), cfg)
 		require.ErrorIs(t, err, goccl.ErrInvalid)
@@ -57,7 +57,18 @@ func TestInitRefusesBadConfigs(t *testing.T) {
 	}
 	_, err := dist.InitLocal(t.Context(), 0, dist.Config{})
 	require.ErrorIs(t, err, goccl.ErrInvalid)
+	_, err = dist.Init(t.Context(), dist.Config{Backend: "none"})
+	require.ErrorIs(t, err, goccl.ErrUnsupported)
+	require.ErrorContains(t, err, `has no backend called "none"`)
+	_, err = dist.Init(t.Context(), dist.Config{Device: gpu{}})
+	require.ErrorIs(t, err, goccl.ErrUnsupported)
+	require.ErrorContains(t, err, "backend ccl moves host memory and was given cuda:3")
 }
+
+// gpu is a device that is not there.
+type gpu struct{ device.Device }
+
+func (gpu) ID() device.ID { return device.ID{Kind: device.CUDA, Index: 3} }
 
 func TestInitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

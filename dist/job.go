@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/comm/bootstrap"
 	"github.com/goccl/goccl/dist/store"
 	processgroup "github.com/goccl/goccl/process_group"
+	"github.com/goccl/goccl/process_group/backend"
 )
 
 // Group is a set of ranks; see package processgroup.
@@ -31,17 +32,23 @@ type Job struct {
 	end   func(ctx context.Context) error // of the store; may wait for the other ranks
 	world *Group
 
-	mu     sync.Mutex
-	over   bool              // Close has begun
-	counts map[string]int    // groups made so far, by the way and name they were made
-	keys   map[*Group]string // unique among the job's groups, equal on their ranks
-	groups []*Group          // in the order of making
-	roots  []*comm.Root
-	serves sync.WaitGroup // the roots' goroutines
+	mu      sync.Mutex
+	over    bool           // Close has begun
+	counts  map[string]int // groups made so far, by the way and name they were made
+	origins map[*Group]origin
+	groups  []*Group // in the order of making
+	roots   []*comm.Root
+	serves  sync.WaitGroup // the roots' goroutines
 
 	watch   watch
 	closing sync.Once
 	closed  error
+}
+
+// origin is how a group was made.
+type origin struct {
+	key    string // unique among the job's groups, equal on their ranks
+	engine backend.Engine
 }
 
 // Init joins the job and returns when all ranks have. It is bounded by ctx and
@@ -70,7 +77,7 @@ func newJob(cfg Config) *Job {
 		host = "unknown"
 	}
 	return &Job{cfg: cfg, self: fmt.Sprintf("host %s, pid %d", host, os.Getpid()), end: func(context.Context) error { return nil },
-		counts: map[string]int{}, keys: map[*Group]string{}}
+		counts: map[string]int{}, origins: map[*Group]origin{}}
 }
 
 // enter makes the world of a job that has its store.
@@ -81,7 +88,7 @@ func (j *Job) enter(ctx context.Context) (*Job, error) {
 		for r := range all {
 			all[r] = r
 		}
-		j.world, err = j.form(ctx, "world", "world", all)
+		j.world, err = j.form(ctx, "world", "world", all, nil)
 	}
 	if err != nil {
 		j.abandon()

@@ -80,7 +80,8 @@ func TestScripts(t *testing.T) {
 func TestParseTypedValues(t *testing.T) {
 	e := env{vars: []string{"GOCCL_ALGO=twoshot", "NCCL_PROTO=LL", "GOCCL_TIMEOUT=90s", "NCCL_DEBUG=INFO", "GOCCL_SOCKET_IFNAME=^lo",
 		"GOCCL_HOSTID=Node-A", "NCCL_SHM_DISABLE=1", "GOCCL_MAX_CHANNELS=2", "GOCCL_DUMP_DIR=/tmp/d", "GOCCL_PORT_RANGE=4000-4010",
-		"GOCCL_DETERMINISTIC=1", "GOCCL_CHUNK_BYTES=64K", "GOCCL_JOB_ID=j7", "GOCCL_LISTEN_FD=5"}}
+		"GOCCL_DETERMINISTIC=1", "GOCCL_CHUNK_BYTES=64K", "GOCCL_JOB_ID=j7", "GOCCL_LISTEN_FD=5",
+		"GOCCL_BACKEND=nccl", "GOCCL_NCCL_LIB=/lib/nccl.so"}}
 	s, warnings, err := Parse(e.lookup, e.vars)
 	require.NoError(t, err)
 	require.Empty(t, warnings)
@@ -93,7 +94,8 @@ func TestParseTypedValues(t *testing.T) {
 	s.Given = nil
 	require.Equal(t, Settings{Algorithm: goccl.TwoShot, Protocol: goccl.LL, Timeout: 90 * time.Second, Debug: slog.LevelInfo,
 		SocketIfname: Interfaces{Names: []string{"lo"}, Exclude: true}, HostID: "Node-A", ShmDisable: true, MaxChannels: 2,
-		DumpDir: "/tmp/d", PortRange: PortRange{First: 4000, Last: 4010}, Deterministic: true, ChunkBytes: 64 << 10, JobID: "j7", ListenFD: 5}, s)
+		DumpDir: "/tmp/d", PortRange: PortRange{First: 4000, Last: 4010}, Deterministic: true, ChunkBytes: 64 << 10, JobID: "j7", ListenFD: 5,
+		Backend: "nccl", NCCLLib: "/lib/nccl.so"}, s)
 }
 
 func TestEmptyEnvironmentIsDefault(t *testing.T) {
@@ -124,7 +126,7 @@ func TestUnreadableFileIsAnError(t *testing.T) {
 // Every value that the table calls allowed by name is allowed, and a bad value
 // of every knob that can be bad is refused with the allowed ones.
 func TestEveryKnobRefusesNonsense(t *testing.T) {
-	free := map[string]bool{"GOCCL_DUMP_DIR": true, "GOCCL_HOSTID": true, "GOCCL_JOB_ID": true}
+	free := map[string]bool{"GOCCL_BACKEND": true, "GOCCL_NCCL_LIB": true, "GOCCL_DUMP_DIR": true, "GOCCL_HOSTID": true, "GOCCL_JOB_ID": true}
 	for _, k := range All() {
 		s := Default()
 		err := k.set(&s, "=,nonsense=")

@@ -15,6 +15,8 @@ type Settings struct {
 	Timeout       time.Duration // 0: the library's own default
 	Debug         slog.Level    // least level that is logged
 	SocketIfname  Interfaces
+	Backend       string // empty: the library's own
+	NCCLLib       string // path of libnccl.so.2; empty: where the linker finds it
 	HostID        string // empty: found from the machine
 	JobID         string // empty: none
 	DumpDir       string // empty: dumps go to the working folder

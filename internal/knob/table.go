@@ -10,6 +10,9 @@ var table = []Knob{
 			s.Algorithm, err = goccl.ParseAlgorithm(v)
 			return err
 		}},
+	{Name: "GOCCL_BACKEND", Default: "ccl", Values: "ccl, or a backend that the program imports, such as nccl",
+		Doc: "What moves the data of all groups.", Owner: "dist",
+		set: func(s *Settings, v string) error { s.Backend = v; return nil }},
 	{Name: "GOCCL_CHUNK_BYTES", Default: "0", Values: "bytes, for example 65536 or 64K; 0 chooses by size",
 		Doc: "Bytes that a step moves at a time.", Owner: "process_group/backend/ccl", Uniform: true,
 		set: func(s *Settings, v string) (err error) { s.ChunkBytes, err = parseBytes(v); return err }},
@@ -35,6 +38,9 @@ var table = []Knob{
 	{Name: "GOCCL_MAX_CHANNELS", NCCLAlias: "NCCL_MAX_NCHANNELS", Default: "0", Values: "0 to 64; 0 is no limit",
 		Doc: "Most channels that one collective uses.", Owner: "process_group/backend/ccl", Uniform: true,
 		set: func(s *Settings, v string) (err error) { s.MaxChannels, err = parseInt(v, 0, 64); return err }},
+	{Name: "GOCCL_NCCL_LIB", Default: "libnccl.so.2 where the dynamic linker finds it", Values: "the path of a libnccl.so.2",
+		Doc: "NCCL's library, for backend nccl.", Owner: "process_group/backend/nccl",
+		set: func(s *Settings, v string) error { s.NCCLLib = v; return nil }},
 	{Name: "GOCCL_PORT_RANGE", Default: "the system chooses", Values: "FIRST-LAST, each from 1 to 65535",
 		Doc: "Ports on which this process listens.", Owner: "dist",
 		set: func(s *Settings, v string) (err error) { s.PortRange, err = parsePorts(v); return err }},
