@@ -17,7 +17,7 @@ func allReduceForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 	if !c.inPlace {
 		out = c.blank(g.Rank(), c.count)
 	}
-	if err := g.AllReduceInto(out.buffer(), in.buffer(), c.op(g.Rank())).Wait(ctx); err != nil {
+	if err := g.AllReduceInto(c.buf(g, out), c.buf(g, in), c.op(g.Rank())).Wait(ctx); err != nil {
 		return err
 	}
 	err := c.reducedAt(out, c.count, 0)
@@ -42,7 +42,7 @@ func reduceForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 		return nil
 	}
 	b := c.operands(g.Rank(), c.count)
-	if err := g.Reduce(b.buffer(), c.op(g.Rank()), c.root).Wait(ctx); err != nil {
+	if err := g.Reduce(c.buf(g, b), c.op(g.Rank()), c.root).Wait(ctx); err != nil {
 		return err
 	}
 	if g.Rank() != c.root {
@@ -53,7 +53,7 @@ func reduceForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 
 func broadcastForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 	b := c.patterns(g.Rank(), c.count)
-	if err := g.Broadcast(b.buffer(), c.root).Wait(ctx); err != nil {
+	if err := g.Broadcast(c.buf(g, b), c.root).Wait(ctx); err != nil {
 		return err
 	}
 	return c.moved(b, 0, c.count, c.root, 0)
@@ -62,7 +62,7 @@ func broadcastForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 func allGatherForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 	in := c.patterns(g.Rank(), c.count)
 	out, list := c.list(g, in)
-	if err := g.AllGather(list, in.buffer()).Wait(ctx); err != nil {
+	if err := g.AllGather(list, c.buf(g, in)).Wait(ctx); err != nil {
 		return err
 	}
 	return c.gathered(out)
@@ -77,7 +77,7 @@ func (c *shape) list(g *processgroup.Group, own vec) ([]vec, []device.Buffer) {
 		if c.inPlace && r == g.Rank() {
 			out[r] = own
 		}
-		list[r] = out[r].buffer()
+		list[r] = c.buf(g, out[r])
 	}
 	return out, list
 }
@@ -94,14 +94,14 @@ func (c *shape) gathered(out []vec) error {
 func allGatherIntoForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 	out := c.blank(g.Rank(), c.ranks*c.count)
 	in := c.patterns(g.Rank(), c.count)
-	src := in.buffer()
+	src := c.buf(g, in)
 	if c.inPlace {
 		for i := range c.count {
 			out.set(g.Rank()*c.count+i, in.bits(i))
 		}
-		src = out.buffer().Slice(g.Rank()*c.count, (g.Rank()+1)*c.count)
+		src = c.buf(g, out).Slice(g.Rank()*c.count, (g.Rank()+1)*c.count)
 	}
-	if err := g.AllGatherInto(out.buffer(), src).Wait(ctx); err != nil {
+	if err := g.AllGatherInto(c.buf(g, out), src).Wait(ctx); err != nil {
 		return err
 	}
 	for r := range c.ranks {
@@ -119,8 +119,8 @@ func reduceScatterForm(ctx context.Context, g *processgroup.Group, c *shape) err
 	me, total := g.Rank(), c.ranks*c.count
 	in := c.operands(me, total)
 	if c.inPlace {
-		dst := in.buffer().Slice(me*c.count, (me+1)*c.count)
-		if err := g.ReduceScatter(dst, in.buffer(), c.op(me)).Wait(ctx); err != nil {
+		dst := c.buf(g, in).Slice(me*c.count, (me+1)*c.count)
+		if err := g.ReduceScatter(dst, c.buf(g, in), c.op(me)).Wait(ctx); err != nil {
 			return err
 		}
 		out := newVec(c.dtype, c.count, 0)
@@ -130,7 +130,7 @@ func reduceScatterForm(ctx context.Context, g *processgroup.Group, c *shape) err
 		return c.reducedAt(out, c.count, me*c.count)
 	}
 	out := c.blank(me, c.count)
-	if err := g.ReduceScatter(out.buffer(), in.buffer(), c.op(me)).Wait(ctx); err != nil {
+	if err := g.ReduceScatter(c.buf(g, out), c.buf(g, in), c.op(me)).Wait(ctx); err != nil {
 		return err
 	}
 	return errors.Join(c.reducedAt(out, c.count, me*c.count), same(in, c.operands(me, total), total))
@@ -139,7 +139,7 @@ func reduceScatterForm(ctx context.Context, g *processgroup.Group, c *shape) err
 func allToAllForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 	in := c.patterns(g.Rank(), c.ranks*c.count)
 	out := c.blank(g.Rank(), c.ranks*c.count)
-	if err := g.AllToAll(out.buffer(), in.buffer()).Wait(ctx); err != nil {
+	if err := g.AllToAll(c.buf(g, out), c.buf(g, in)).Wait(ctx); err != nil {
 		return err
 	}
 	for r := range c.ranks {
@@ -165,7 +165,7 @@ func allToAllVForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 		sent, got = sent+send[r], got+recv[r]
 	}
 	in, out := c.patterns(me, sent), c.blank(me, got)
-	if err := g.AllToAllV(out.buffer(), in.buffer(), recv, send).Wait(ctx); err != nil {
+	if err := g.AllToAllV(c.buf(g, out), c.buf(g, in), recv, send).Wait(ctx); err != nil {
 		return err
 	}
 	at := 0
@@ -185,10 +185,10 @@ func allToAllVForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 func gatherForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 	in := c.patterns(g.Rank(), c.count)
 	if g.Rank() != c.root {
-		return g.Gather(nil, in.buffer(), c.root).Wait(ctx)
+		return g.Gather(nil, c.buf(g, in), c.root).Wait(ctx)
 	}
 	out, list := c.list(g, in)
-	if err := g.Gather(list, in.buffer(), c.root).Wait(ctx); err != nil {
+	if err := g.Gather(list, c.buf(g, in), c.root).Wait(ctx); err != nil {
 		return err
 	}
 	return c.gathered(out)
@@ -203,10 +203,10 @@ func scatterForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 			if c.inPlace && r == c.root {
 				out = part
 			}
-			list = append(list, part.buffer())
+			list = append(list, c.buf(g, part))
 		}
 	}
-	if err := g.Scatter(out.buffer(), list, c.root).Wait(ctx); err != nil {
+	if err := g.Scatter(c.buf(g, out), list, c.root).Wait(ctx); err != nil {
 		return err
 	}
 	return c.moved(out, 0, c.count, g.Rank(), 0)
@@ -223,11 +223,11 @@ func sendRecvForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 	tag := processgroup.Tag(uint32(c.salt))
 	var first, second processgroup.Work
 	if me%2 == 0 && me != c.ranks-1 {
-		first = g.Send(in.buffer(), next, tag)
-		second = g.Recv(out.buffer(), before, tag)
+		first = g.Send(c.buf(g, in), next, tag)
+		second = g.Recv(c.buf(g, out), before, tag)
 	} else {
-		first = g.Recv(out.buffer(), before, tag)
-		second = g.Send(in.buffer(), next, tag)
+		first = g.Recv(c.buf(g, out), before, tag)
+		second = g.Send(c.buf(g, in), next, tag)
 	}
 	if err := processgroup.WaitAll(ctx, first, second); err != nil {
 		return err
@@ -242,8 +242,8 @@ func batchForm(ctx context.Context, g *processgroup.Group, c *shape) error {
 	var ops []processgroup.P2P
 	for r := range c.ranks {
 		out[r] = c.blank(me, c.between(r, me))
-		ops = append(ops, processgroup.P2P{Buf: out[r].buffer(), Peer: r, Recv: true},
-			processgroup.P2P{Buf: c.patterns(me, c.between(me, r)).buffer(), Peer: r})
+		ops = append(ops, processgroup.P2P{Buf: c.buf(g, out[r]), Peer: r, Recv: true},
+			processgroup.P2P{Buf: c.buf(g, c.patterns(me, c.between(me, r))), Peer: r})
 	}
 	if err := g.BatchSendRecv(ops).Wait(ctx); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/device"
 	processgroup "github.com/goccl/goccl/process_group"
 )
 
@@ -48,7 +49,11 @@ type shape struct {
 	offset  int
 	inPlace bool
 	salt    uint64
+	memory  *memory
 }
+
+// buf returns v where the rank of g has its buffers.
+func (c *shape) buf(g *processgroup.Group, v vec) device.Buffer { return v.buffer(c.memory, g.Rank()) }
 
 func (c *shape) String() string {
 	return fmt.Sprintf("%s %v %v count %d ranks %d root %d offset %d in place %v salt %#x",
@@ -62,6 +67,7 @@ func (s *suite) rows(short bool) []shape {
 	if short {
 		worlds = []int{1, 2, 4}
 	}
+	worlds = slices.DeleteFunc(slices.Clone(worlds), func(n int) bool { return n > s.most() })
 	levels := []int{len(forms), len(dtypes), len(redops), len(counts), len(worlds), len(roots), len(offsets), 2}
 	rows := cover(levels, rng)
 	for len(rows) < min(s.Cases, maxCases) {
@@ -77,7 +83,7 @@ func (s *suite) rows(short bool) []shape {
 	shapes := make([]shape, len(rows))
 	for i, row := range rows {
 		c := shape{form: &forms[row[0]], dtype: dtypes[row[1]], redop: redops[row[2]], count: counts[row[3]],
-			ranks: worlds[row[4]], offset: offsets[row[6]], inPlace: row[7] == 1, salt: rng.Uint64()}
+			ranks: worlds[row[4]], offset: offsets[row[6]], inPlace: row[7] == 1, salt: rng.Uint64(), memory: s.memory}
 		c.root = []int{0, c.ranks / 2, c.ranks - 1}[row[5]]
 		if _, scaled := c.redop.Scale(); scaled && !c.dtype.Float() {
 			c.redop = goccl.Sum
@@ -111,6 +117,7 @@ func (s *suite) matrix(t *testing.T) {
 						}
 					}
 				})
+				s.memory.reset()
 				if t.Failed() {
 					return // the group may have failed: what follows would only repeat it
 				}

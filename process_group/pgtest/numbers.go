@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/goccl/goccl"
-	"github.com/goccl/goccl/device"
 	processgroup "github.com/goccl/goccl/process_group"
 )
 
 func int8Wraps(t *testing.T, s *suite) {
 	all(t, s.groups(t, 2), func(ctx context.Context, g *processgroup.Group) error {
 		b := fill(70, func(int) int8 { return 100 })
-		if err := processgroup.AllReduce(ctx, g, b, goccl.Sum); err != nil {
+		if err := allReduce(ctx, s, g, b, goccl.Sum); err != nil {
 			return err
 		}
 		return equal("100+100", b, func(int) int8 { return -56 })
@@ -25,7 +24,7 @@ func int8Wraps(t *testing.T, s *suite) {
 // bf16Bound holds the error of a bf16 sum against the documented bound: rounded
 // once for each rank that adds.
 func bf16Bound(t *testing.T, s *suite) {
-	for _, n := range []int{4, 8} {
+	for _, n := range s.sizes(4, 8) {
 		if testing.Short() && n > 4 {
 			continue
 		}
@@ -38,7 +37,7 @@ func bf16Bound(t *testing.T, s *suite) {
 				return 1 + float32(i%7)/8
 			}
 			b := fill(count, func(i int) goccl.BFloat16 { return goccl.ToBFloat16(value(g.Rank(), i)) })
-			if err := processgroup.AllReduce(ctx, g, b, goccl.Sum); err != nil {
+			if err := allReduce(ctx, s, g, b, goccl.Sum); err != nil {
 				return err
 			}
 			for i := range b {
@@ -59,7 +58,7 @@ func bf16Bound(t *testing.T, s *suite) {
 // sameBits repeats reductions whose rounding depends on the order, and holds that
 // neither the run nor the rank makes a difference.
 func sameBits(t *testing.T, s *suite) {
-	const n = 3
+	n := s.upTo(3)
 	sizes := []int{1, 16, 1000, 2048, 2049, 20_000}
 	if testing.Short() {
 		sizes = sizes[:4]
@@ -77,9 +76,10 @@ func sameBits(t *testing.T, s *suite) {
 			var first []float32
 			for k := range runs {
 				b := slices.Clone(in)
-				if err := g.AllReduce(device.SliceOf(b), goccl.Sum).Wait(ctx); err != nil {
+				if err := g.AllReduce(put(s, g, b), goccl.Sum).Wait(ctx); err != nil {
 					return err
 				}
+				got(s, g, b)
 				if k == 0 {
 					first = b
 				}

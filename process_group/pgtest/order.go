@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/goccl/goccl"
-	"github.com/goccl/goccl/device"
 	processgroup "github.com/goccl/goccl/process_group"
 )
 
@@ -48,7 +47,7 @@ func oneRank(t *testing.T, s *suite) {
 	gs := s.groups(t, 1)
 	for f := range forms {
 		for _, inPlace := range []bool{false, true} {
-			c := &shape{form: &forms[f], dtype: goccl.F32, redop: goccl.Avg, count: 7, ranks: 1, inPlace: inPlace, salt: 5}
+			c := &shape{form: &forms[f], dtype: goccl.F32, redop: goccl.Avg, count: 7, ranks: 1, inPlace: inPlace, salt: 5, memory: s.memory}
 			all(t, gs, func(ctx context.Context, g *processgroup.Group) error { return c.form.fn(ctx, g, c) })
 		}
 	}
@@ -58,20 +57,21 @@ func oneRank(t *testing.T, s *suite) {
 }
 
 func waitOutOfOrder(t *testing.T, s *suite) {
-	const n, ops = 3, 12
+	const ops = 12
+	n := s.upTo(3)
 	all(t, s.groups(t, n), func(ctx context.Context, g *processgroup.Group) error {
 		var ws []processgroup.Work
 		var bufs [][]float32
 		for k := range ops {
 			b := fill(100*k, mine(g.Rank()))
-			bufs, ws = append(bufs, b), append(ws, g.AllReduce(device.SliceOf(b), goccl.Sum))
+			bufs, ws = append(bufs, b), append(ws, g.AllReduce(put(s, g, b), goccl.Sum))
 		}
 		order := []int{5, 0, 11, 3, 3, 10, 1, 2, 4, 6, 7, 8, 9}
 		for _, k := range order {
 			if err := ws[k].Wait(ctx); err != nil {
 				return err
 			}
-			if err := equal(fmt.Sprint("operation ", k), bufs[k], total(n)); err != nil {
+			if err := equal(fmt.Sprint("operation ", k), got(s, g, bufs[k]), total(n)); err != nil {
 				return err
 			}
 		}
@@ -88,12 +88,12 @@ func groupsInDifferentOrders(t *testing.T, s *suite) {
 			first, second = second, first
 		}
 		x, y := fill(5000, mine(g.Rank())), fill(5000, mine(g.Rank()))
-		w := first.AllReduce(device.SliceOf(x), goccl.Sum)
-		v := second.AllReduce(device.SliceOf(y), goccl.Sum)
+		w := first.AllReduce(put(s, first, x), goccl.Sum)
+		v := second.AllReduce(put(s, second, y), goccl.Sum)
 		if err := processgroup.WaitAll(ctx, w, v); err != nil {
 			return err
 		}
-		return errors.Join(equal("first group", x, total(n)), equal("second group", y, total(n)))
+		return errors.Join(equal("first group", got(s, first, x), total(n)), equal("second group", got(s, second, y), total(n)))
 	})
 }
 
@@ -102,13 +102,13 @@ func nobodyWaits(t *testing.T, s *suite) {
 	gs := s.groups(t, n)
 	for _, count := range []int{2, 100_000} {
 		dropped := fill(count, mine(0))
-		gs[0].AllReduce(device.SliceOf(dropped), goccl.Sum)
+		gs[0].AllReduce(put(s, gs[0], dropped), goccl.Sum)
 		all(t, gs[1:], func(ctx context.Context, g *processgroup.Group) error {
 			b := fill(count, mine(1))
-			if err := g.AllReduce(device.SliceOf(b), goccl.Sum).Wait(ctx); err != nil {
+			if err := g.AllReduce(put(s, g, b), goccl.Sum).Wait(ctx); err != nil {
 				return err
 			}
-			return equal("rank 1", b, total(n))
+			return equal("rank 1", got(s, g, b), total(n))
 		})
 	}
 }
@@ -128,9 +128,10 @@ func sharedByGoroutines(t *testing.T, s *suite) {
 				for round := range rounds {
 					v := float32(1 + g.Rank()*workers*rounds + k*rounds + round)
 					b := fill(count, func(int) float32 { return v })
-					if errs[k] = g.AllReduce(device.SliceOf(b), goccl.Sum).Wait(ctx); errs[k] != nil {
+					if errs[k] = g.AllReduce(put(s, g, b), goccl.Sum).Wait(ctx); errs[k] != nil {
 						return
 					}
+					got(s, g, b)
 					if errs[k] = equal("mixed data", b, func(int) float32 { return b[0] }); errs[k] != nil {
 						return
 					}
@@ -150,13 +151,16 @@ func sharedByGoroutines(t *testing.T, s *suite) {
 }
 
 func droppedBuffer(t *testing.T, s *suite) {
+	if s.memory != nil {
+		t.Skip("the collector does not own the memory of devices")
+	}
 	const n, count = 2, 50_000
 	gs := s.groups(t, n)
 	freed := make(chan struct{})
 	w := func() processgroup.Work {
 		b := fill(count, mine(0))
 		runtime.AddCleanup(&b[0], func(ch chan struct{}) { close(ch) }, freed)
-		return gs[0].Broadcast(device.SliceOf(b), 0)
+		return gs[0].Broadcast(put(s, gs[0], b), 0)
 	}()
 	for range 3 {
 		runtime.GC()
@@ -172,7 +176,7 @@ func droppedBuffer(t *testing.T, s *suite) {
 	}
 	all(t, gs[1:], func(ctx context.Context, g *processgroup.Group) error {
 		b := make([]float32, count)
-		if err := g.Broadcast(device.SliceOf(b), 0).Wait(ctx); err != nil {
+		if err := g.Broadcast(put(s, g, b), 0).Wait(ctx); err != nil {
 			return err
 		}
 		return equal("received", b, mine(0))
@@ -195,12 +199,12 @@ func staleHandle(t *testing.T, s *suite) {
 	gs := s.groups(t, n)
 	old := make([]processgroup.Work, n)
 	all(t, gs, func(ctx context.Context, g *processgroup.Group) error {
-		old[g.Rank()] = g.AllReduce(device.SliceOf(fill(3, mine(0))), goccl.Sum, processgroup.Label("old"))
+		old[g.Rank()] = g.AllReduce(put(s, g, fill(3, mine(0))), goccl.Sum, processgroup.Label("old"))
 		if err := old[g.Rank()].Wait(ctx); err != nil {
 			return err
 		}
 		for range 50 {
-			if err := processgroup.AllReduce(ctx, g, []int32{1}, goccl.Sum); err != nil {
+			if err := allReduce(ctx, s, g, []int32{1}, goccl.Sum); err != nil {
 				return err
 			}
 		}
@@ -208,7 +212,7 @@ func staleHandle(t *testing.T, s *suite) {
 	})
 	// An operation is under way in what may be the same Op. The old handle says
 	// how its own ended.
-	later := gs[0].AllReduce(device.SliceOf([]int32{1}), goccl.Sum)
+	later := gs[0].AllReduce(put(s, gs[0], []int32{1}), goccl.Sum)
 	all(t, gs[:1], func(ctx context.Context, _ *processgroup.Group) error {
 		if done, err := old[0].Test(); !done || err != nil {
 			return fmt.Errorf("old handle: done %v, %v", done, err)
@@ -224,7 +228,7 @@ func staleHandle(t *testing.T, s *suite) {
 		return old[0].Wait(ctx)
 	})
 	all(t, gs[1:], func(ctx context.Context, g *processgroup.Group) error {
-		return processgroup.AllReduce(ctx, g, []int32{1}, goccl.Sum)
+		return allReduce(ctx, s, g, []int32{1}, goccl.Sum)
 	})
 	all(t, gs[:1], func(ctx context.Context, _ *processgroup.Group) error { return later.Wait(ctx) })
 	if err := (processgroup.Work{}).Wait(context.Background()); !errors.Is(err, goccl.ErrInvalid) {
@@ -234,11 +238,11 @@ func staleHandle(t *testing.T, s *suite) {
 
 func doneChannel(t *testing.T, s *suite) {
 	gs := s.groups(t, 2)
-	w := gs[0].Broadcast(device.SliceOf([]float32{7}), 0)
-	done := gs[0].Broadcast(device.SliceOf([]float32{8}), 1).Done()
+	w := gs[0].Broadcast(put(s, gs[0], []float32{7}), 0)
+	done := gs[0].Broadcast(put(s, gs[0], []float32{8}), 1).Done()
 	all(t, gs[1:], func(ctx context.Context, g *processgroup.Group) error {
 		b := make([]float32, 1)
-		return errors.Join(processgroup.Broadcast(ctx, g, b, 0), processgroup.Broadcast(ctx, g, b, 1))
+		return errors.Join(bcast(ctx, s, g, b, 0), bcast(ctx, s, g, b, 1))
 	})
 	guard(t, "Done", func() { <-done; <-w.Done(); <-w.Done() })
 }
@@ -246,7 +250,7 @@ func doneChannel(t *testing.T, s *suite) {
 func contextBoundsTheWait(t *testing.T, s *suite) {
 	gs := s.groups(t, 2)
 	b := []float32{1}
-	w := gs[0].AllReduce(device.SliceOf(b), goccl.Sum)
+	w := gs[0].AllReduce(put(s, gs[0], b), goccl.Sum)
 	why := errors.New("had enough")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(why)
@@ -257,18 +261,18 @@ func contextBoundsTheWait(t *testing.T, s *suite) {
 		t.Fatalf("the group failed: %v", err)
 	}
 	all(t, gs[1:], func(ctx context.Context, g *processgroup.Group) error {
-		return processgroup.AllReduce(ctx, g, []float32{2}, goccl.Sum)
+		return allReduce(ctx, s, g, []float32{2}, goccl.Sum)
 	})
 	all(t, gs[:1], func(ctx context.Context, _ *processgroup.Group) error {
-		return errors.Join(w.Wait(ctx), equal("after a wait was given up", b, func(int) float32 { return 3 }))
+		return errors.Join(w.Wait(ctx), equal("after a wait was given up", got(s, gs[0], b), func(int) float32 { return 3 }))
 	})
 }
 
 func recorder(t *testing.T, s *suite) {
 	all(t, s.groups(t, 2), func(ctx context.Context, g *processgroup.Group) error {
 		b := make([]float32, 4)
-		w := g.AllReduce(device.SliceOf(b), goccl.Max, processgroup.Label("first"))
-		v := g.Broadcast(device.SliceOf(b[:3]), 1)
+		w := g.AllReduce(put(s, g, b), goccl.Max, processgroup.Label("first"))
+		v := g.Broadcast(put(s, g, b[:3]), 1)
 		if err := processgroup.WaitAll(ctx, w, v); err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ type want struct {
 // check compares element i of v.
 func (w want) check(v vec, i int) error {
 	if w.exact {
-		mask := uint64(math.MaxUint64) >> (64 - 8*v.buffer().DType.Size())
+		mask := uint64(math.MaxUint64) >> (64 - 8*v.dtype().Size())
 		if got := v.bits(i); got != w.bits&mask {
 			return fmt.Errorf("element %d is %#x, want %#x", i, got, w.bits&mask)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,15 @@ type Options struct {
 	// MatrixOnly leaves the scenarios out, for a row that differs from another in
 	// how operations run only.
 	MatrixOnly bool
+	// Devices are where the ranks have their buffers, by rank; none: in host memory.
+	// There are at most as many ranks then, and the groups that Make returns are
+	// views on a stream of their rank's device.
+	Devices []Device
+	// Late says that the backend finds out after the fact when ranks disagree: an
+	// operation may end well before they are told.
+	Late bool
+	// Untagged says that the backend does not compare the tags of transfers.
+	Untagged bool
 }
 
 // Make connects n ranks of this process and returns their groups by rank. It is
@@ -42,7 +52,8 @@ func RunWith(t *testing.T, name string, o Options, connect Make) {
 		o.Seed = rand.Uint64()
 	}
 	t.Run(name, func(t *testing.T) {
-		s := &suite{Options: o, connect: connect}
+		s := &suite{Options: o, connect: connect, memory: newMemory(o.Devices)}
+		defer s.memory.free(t)
 		t.Run("matrix", s.matrix)
 		if o.MatrixOnly {
 			return
@@ -56,6 +67,26 @@ func RunWith(t *testing.T, name string, o Options, connect Make) {
 type suite struct {
 	Options
 	connect Make
+	memory  *memory
+}
+
+// most is how many ranks there can be.
+func (s *suite) most() int {
+	if len(s.Devices) > 0 {
+		return len(s.Devices)
+	}
+	return slices.Max(ranks)
+}
+
+// upTo is n ranks, or as many as there can be.
+func (s *suite) upTo(n int) int { return min(n, s.most()) }
+
+// sizes are those of ns that can be, or the largest that can.
+func (s *suite) sizes(ns ...int) []int {
+	for i := range ns {
+		ns[i] = s.upTo(ns[i])
+	}
+	return slices.Compact(ns)
 }
 
 // scenario is one case besides the matrix. Names begin with the id of the case
@@ -109,7 +140,10 @@ func (s *suite) groups(t *testing.T, n int) []*processgroup.Group {
 			t.Fatalf("pgtest: group %d says rank %d of %d", r, g.Rank(), g.Size())
 		}
 	}
-	t.Cleanup(func() { closeAll(t, gs) })
+	t.Cleanup(func() {
+		closeAll(t, gs)
+		s.memory.reset()
+	})
 	return gs
 }
 

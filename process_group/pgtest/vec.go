@@ -9,7 +9,9 @@ import (
 
 // vec is memory of one element type, looked at as bits and as numbers.
 type vec interface {
-	buffer() device.Buffer
+	// buffer returns it as it lies with rank in m, with the values that it has now.
+	buffer(m *memory, rank int) device.Buffer
+	dtype() goccl.DType
 	bits(i int) uint64
 	set(i int, bits uint64)
 	// number is the value for floats; integers are compared by their bits.
@@ -19,8 +21,12 @@ type vec interface {
 // vecOf is a slice as a vec. as is its element type, which for the 8-bit floats
 // is not that of T.
 type vecOf[T goccl.Number] struct {
-	s  []T
-	as goccl.DType
+	s    []T
+	as   goccl.DType
+	skew int // bytes before it
+
+	home  *arena // where buffer has put it; nil: on the host
+	stale bool   // an operation may have changed it there
 }
 
 // newVec returns n elements that begin offset elements after an aligned address.
@@ -49,16 +55,31 @@ func newVec(d goccl.DType, n, offset int) vec {
 }
 
 func makeVec[T goccl.Number](d goccl.DType, n, offset int) vec {
-	return &vecOf[T]{s: make([]T, offset+n)[offset:], as: d}
+	return &vecOf[T]{s: make([]T, offset+n)[offset:], as: d, skew: offset * d.Size()}
 }
 
-func (v *vecOf[T]) buffer() device.Buffer {
+func (v *vecOf[T]) buffer(m *memory, rank int) device.Buffer {
+	b := v.onHost()
+	if m == nil {
+		return b
+	}
+	v.home, v.stale = m.ranks[rank], len(v.s) > 0
+	return m.place(rank, b, v.skew)
+}
+
+func (v *vecOf[T]) onHost() device.Buffer {
 	b := device.SliceOf(v.s)
 	b.DType = v.as
 	return b
 }
 
+func (v *vecOf[T]) dtype() goccl.DType { return v.as }
+
 func (v *vecOf[T]) bits(i int) uint64 {
+	if v.stale {
+		v.home.get(device.HostBytes(v.onHost()))
+		v.stale = false
+	}
 	switch x := any(v.s[i]).(type) {
 	case float32:
 		return uint64(math.Float32bits(x))
