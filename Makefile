@@ -6,8 +6,9 @@ RACE_PKGS   ?= ./...
 FUZZTIME    ?= 3s
 BENCH       ?= allreduce -b 8 -e 64K -f 8 -n 2
 TESTFLAGS   ?=
+NCCL        ?= 2.28.9
 
-.PHONY: help build test race check vet staticcheck policy fmt bench fuzz cross gen gen-verify nightly
+.PHONY: help build test race check vet staticcheck policy fmt bench fuzz cross gen gen-verify test-nccl nightly
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | sort
@@ -66,7 +67,17 @@ gen-verify: ## compile the kernels again and compare with what is committed
 	nvrtc=$$($(CU2GO) install) && $(CU2GO) verify -nvrtc "$$nvrtc" device/kernels
 	CGO_ENABLED=0 GOCCL_REQUIRE=nvrtc $(GO) test ./internal/cmd/cu2go/...
 
+# pip brings the library into the user's cache: Python 3 with pip, and the network the
+# first time. No GPU.
+test-nccl: ## the NCCL binding against the versions in NCCL
+	@set -e; for v in $(NCCL); do \
+		lib=$$($(GO) run ./internal/cmd/getnccl $$v); \
+		echo "NCCL $$v at $$lib"; \
+		CGO_ENABLED=0 GOCCL_REQUIRE=libnccl GOCCL_TEST_NCCL_LIB=$$lib $(GO) test -count=1 ./process_group/backend/nccl/libnccl; \
+	done
+
 nightly: ## the long forms: whole products of cases, long fuzzing
 	GOCCL_NIGHTLY=1 $(MAKE) test TESTFLAGS='-timeout=2h'
 	$(MAKE) race TESTFLAGS='-timeout=2h'
 	$(MAKE) fuzz FUZZTIME=5m
+	$(MAKE) test-nccl NCCL='2.20.5 2.24.3 2.28.9 2.32.3'
