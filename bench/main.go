@@ -5,11 +5,17 @@
 //	go run ./bench allreduce -b 8 -e 64M -f 2 -n 4
 //	go run ./bench broadcast -n 2 -d bf16 -root 1 -json rows.json
 //	go run ./bench allreduce -threads 4
+//	go run ./bench allreduce -n 2 -backend nccl -vs nccl -e 1G
 //	go run ./bench tune -n 2,4 -o profile.json
 //
 // -n ranks are processes of this machine; -threads ranks are goroutines of one
 // process. Under a launcher (RANK, WORLD_SIZE and MASTER_ADDR set) every process
 // is one rank.
+//
+// -backend nccl times NCCL on GPUs, one for each rank: a batch is queued on a stream
+// and its time ends when the stream is done. -vs nccl times NCCL beside the backend
+// in turns, as it is and with its CTAs set. Where NCCL or GPUs are missing, bench says
+// how to get them and exits with 2.
 //
 // Bandwidths are those of nccl-tests: algbw is bytes/time, busbw is algbw times
 // 2(n-1)/n for allreduce, (n-1)/n for allgather, reducescatter, alltoall, gather
@@ -37,7 +43,8 @@ func main() {
 }
 
 // run is the whole program; it returns the exit code: 0, 1 for wrong results or
-// a failure, 2 for wrong arguments, or that of the first rank that failed.
+// a failure, 2 for wrong arguments and for what this machine cannot measure, or that
+// of the first rank that failed.
 func run(ctx context.Context, args []string) int {
 	if len(args) > 0 && args[0] == "tune" {
 		return tune(ctx, args[1:])
@@ -51,6 +58,13 @@ func run(ctx context.Context, args []string) int {
 		return 2
 	}
 	_, isRank := os.LookupEnv("RANK")
+	if err = multicastOff(); err == nil {
+		err = o.absent(o.needed(isRank))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 2
+	}
 	switch {
 	case isRank:
 		err = dist.Run(ctx, dist.FromEnv(), func(ctx context.Context, g *dist.Group) error { return measure(ctx, g, o, os.Stdout) })
@@ -64,6 +78,18 @@ func run(ctx context.Context, args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// needed is how many ranks this process must find GPUs for: itself, or all that it
+// starts.
+func (o *options) needed(isRank bool) int {
+	switch {
+	case isRank:
+		return 1
+	case o.threads > 0:
+		return o.threads
+	}
+	return o.ranks
 }
 
 // threads runs the ranks as goroutines of this process.

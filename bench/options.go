@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/dist"
 )
 
 // options is what the command line asks for.
@@ -27,7 +28,20 @@ type options struct {
 	batches    int
 	cold       bool
 	json, dump string
+	gpuOptions
 }
+
+// gpuOptions are those of measurements on GPUs.
+type gpuOptions struct {
+	backend string // "ccl", "nccl"
+	vs      string // "nccl" or nothing
+	ctas    []int  // of the tuned sides of vs
+	graph   bool
+	library string // of NCCL; "": where the dynamic linker finds it
+}
+
+// onGPU reports whether buffers lie on GPUs.
+func (o *gpuOptions) onGPU() bool { return o.backend == "nccl" || o.vs == "nccl" }
 
 const usage = `Usage: bench COLLECTIVE [flags]
 
@@ -36,6 +50,8 @@ gather scatter sendrecv (every rank sends to the next one).
 
   go run ./bench allreduce -b 8 -e 64M -f 2 -n 4
   go run ./bench allgather -n 2 -cold -json rows.json
+  go run ./bench allreduce -n 2 -backend nccl -b 8 -e 1G
+  go run ./bench allreduce -n 2 -backend nccl -vs nccl
 
 Flags:
 `
@@ -44,7 +60,7 @@ func parse(args []string) (*options, error) {
 	o := &options{}
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.Usage = func() { fmt.Fprint(os.Stderr, usage); fs.PrintDefaults() }
-	var least, most, step, dtype, op string
+	var least, most, step, dtype, op, ctas string
 	fs.StringVar(&least, "b", "8", "smallest size in bytes, with K, M or G")
 	fs.StringVar(&most, "e", "64M", "largest size")
 	fs.Int64Var(&o.factor, "f", 2, "factor between sizes")
@@ -60,6 +76,10 @@ func parse(args []string) (*options, error) {
 	fs.IntVar(&o.batches, "batches", 9, "batches; the time is the median over them")
 	fs.BoolVar(&o.cold, "cold", false, "rewrite the input before every timed operation, as a training step does")
 	fs.StringVar(&o.json, "json", "", "append one JSON object a row to this file")
+	fs.StringVar(&o.backend, "backend", "ccl", "what moves the data: ccl (host memory), nccl (one GPU for each rank)")
+	fs.StringVar(&o.vs, "vs", "", "nccl: time NCCL beside the backend, as it is and tuned, in turns")
+	fs.StringVar(&ctas, "ctas", "32,64", "what the tuned sides of -vs set NCCL's minCTAs and maxCTAs to")
+	fs.BoolVar(&o.graph, "graph", false, "on GPUs: capture a batch as a CUDA graph and time its replay")
 	fs.StringVar(&o.dump, "dump", "", "write rank 0's input and output of the last row to this file")
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		if err := fs.Parse(args); err != nil {
@@ -74,7 +94,34 @@ func parse(args []string) (*options, error) {
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("%q is not a flag", fs.Arg(0))
 	}
+	if err := o.fillGPU(ctas, o.dump); err != nil {
+		return nil, err
+	}
 	return o, o.fill(args[0], least, most, step, dtype, op)
+}
+
+func (o *gpuOptions) fillGPU(ctas, dump string) error {
+	if o.backend != "ccl" && o.backend != "nccl" {
+		return fmt.Errorf("no backend is called %q; there are ccl and nccl", o.backend)
+	}
+	if o.vs != "" && o.vs != "nccl" {
+		return fmt.Errorf("nothing to compare with is called %q; there is nccl", o.vs)
+	}
+	for _, text := range strings.Split(ctas, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 64 {
+			return fmt.Errorf("-ctas %q; want numbers from 1 to 64, as 32,64", ctas)
+		}
+		o.ctas = append(o.ctas, n)
+	}
+	if o.graph && !o.onGPU() {
+		return fmt.Errorf("-graph needs a backend on GPUs")
+	}
+	if dump != "" && o.onGPU() {
+		return fmt.Errorf("-dump writes host memory; the buffers of this run lie on GPUs")
+	}
+	o.library = dist.FromEnv().Options["nccl.library"]
+	return nil
 }
 
 func (o *options) fill(coll, least, most, step, dtype, op string) (err error) {
@@ -126,6 +173,9 @@ func parseSize(s string) (int64, error) {
 	}
 	return n * unit, nil
 }
+
+// last is the largest of sizes.
+func (o *options) last() int64 { s := o.sizes(); return s[len(s)-1] }
 
 // sizes lists the sizes in bytes.
 func (o *options) sizes() []int64 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/goccl/goccl/dist"
@@ -16,14 +17,38 @@ import (
 type table struct {
 	o      *options
 	g      *dist.Group
+	sides  []*side
 	w      io.Writer
 	sum    float64 // of busbw
 	n      int
 	silent bool
 }
 
-func newTable(o *options, g *dist.Group, w io.Writer) *table {
-	return &table{o: o, g: g, w: w, silent: g.Rank() != 0}
+func newTable(o *options, g *dist.Group, sides []*side, w io.Writer) *table {
+	return &table{o: o, g: g, sides: sides, w: w, silent: g.Rank() != 0}
+}
+
+// rows prints one size, out of place and in place, of which the second may be nil.
+func (t *table) rows(out, in []*row) error {
+	if t.silent {
+		return nil
+	}
+	for _, r := range slices.Concat(out, in) {
+		t.sum += r.BusBW
+		t.n++
+		if t.o.json != "" {
+			if err := appendJSON(t.o.json, r); err != nil {
+				return err
+			}
+		}
+	}
+	if len(t.sides) > 1 {
+		return t.versus(out, in)
+	}
+	if in == nil {
+		in = []*row{nil}
+	}
+	return t.row(out[0], in[0])
 }
 
 func (t *table) begin() error {
@@ -39,8 +64,16 @@ func (t *table) begin() error {
 		state = "cold: input rewritten before every operation"
 	}
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "# goccl bench %v: %d ranks as %s, transport %s, median of %d batches, %s\n", t.o.coll, t.g.Size(), kind, t.g.Transport(), t.o.batches, state)
+	fmt.Fprintf(b, "# goccl bench %v: %d ranks as %s, transport %s, median of %d batches, %s\n", t.o.coll, t.g.Size(), kind, t.sides[0].g.Transport(), t.o.batches, state)
 	fmt.Fprintf(b, "# %s, %d cores, GOMAXPROCS %d, %s/%s, %s\n", cpuModel(), runtime.NumCPU(), runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	for _, s := range t.sides {
+		if s.about != "" {
+			fmt.Fprintf(b, "# %s: %s\n", s.name, s.about)
+		}
+	}
+	if len(t.sides) > 1 {
+		return t.beginVersus(b)
+	}
 	fmt.Fprintf(b, "#\n# %50s %35s\n", "out-of-place", "in-place")
 	fmt.Fprintf(b, "# %10s %11s %6s %6s %5s %9s %7s %7s %6s %9s %7s %7s %6s  %s\n", "size", "count", "type", "redop", "root",
 		"time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong", "algorithm/protocol")
@@ -50,20 +83,7 @@ func (t *table) begin() error {
 }
 
 func (t *table) row(out, in *row) error {
-	if t.silent {
-		return nil
-	}
 	_, err := fmt.Fprintf(t.w, "  %10d %11d %6s %6s %5d %s %s  %s/%s\n", out.Bytes, out.Count, out.DType, out.Redop, out.Root, cells(out), cells(in), out.Algo, out.Proto)
-	for _, r := range []*row{out, in} {
-		if r == nil {
-			continue
-		}
-		t.sum += r.BusBW
-		t.n++
-		if err == nil && t.o.json != "" {
-			err = appendJSON(t.o.json, r)
-		}
-	}
 	return err
 }
 

@@ -13,7 +13,8 @@ import (
 // out.
 type task struct {
 	o       *options
-	g       *dist.Group
+	g       *dist.Group // on which start calls
+	host    *dist.Group // on which the ranks meet between batches
 	n, rank int
 	inPlace bool
 	bytes   int64 // the larger of a rank's send and receive buffer
@@ -25,10 +26,10 @@ type task struct {
 	srcAt   int // where src begins in the input
 }
 
-// newTask makes the buffers for a size. The size is rounded down to whole
+// newTask makes the buffers for a size, in p. The size is rounded down to whole
 // elements, and up to one element for each rank where every rank has a part.
-func newTask(o *options, g *dist.Group, bytes int64, inPlace bool) *task {
-	t := &task{o: o, g: g, n: g.Size(), rank: g.Rank(), inPlace: inPlace}
+func newTask(o *options, g *dist.Group, p place, bytes int64, inPlace bool) (*task, error) {
+	t := &task{o: o, g: g, host: g, n: g.Size(), rank: g.Rank(), inPlace: inPlace}
 	big := int(bytes) / o.dtype.Size()
 	parts := 1
 	switch o.coll {
@@ -46,12 +47,20 @@ func newTask(o *options, g *dist.Group, bytes int64, inPlace bool) *task {
 		}
 		return t.count
 	}
+	var err error
 	if !inPlace {
-		t.in, t.out = newArray(o.dtype, size(sendBig)), newArray(o.dtype, size(recvBig))
+		if t.in, err = p.array(o.dtype, size(sendBig)); err == nil {
+			t.out, err = p.array(o.dtype, size(recvBig))
+		}
+		if err != nil {
+			return nil, err
+		}
 		t.src, t.dst = t.in.buffer(), t.out.buffer()
-		return t
+		return t, nil
 	}
-	t.in = newArray(o.dtype, big)
+	if t.in, err = p.array(o.dtype, big); err != nil {
+		return nil, err
+	}
 	t.out = t.in
 	t.src, t.dst = t.in.buffer(), t.in.buffer()
 	switch {
@@ -61,7 +70,7 @@ func newTask(o *options, g *dist.Group, bytes int64, inPlace bool) *task {
 	case sendBig && !recvBig:
 		t.dst = t.dst.Slice(t.rank*t.count, (t.rank+1)*t.count)
 	}
-	return t
+	return t, nil
 }
 
 // hasInPlace reports whether the collective can be done in place here.

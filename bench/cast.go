@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/comm"
+	"github.com/goccl/goccl/comm/bootstrap"
+	"github.com/goccl/goccl/device/cuda"
+	"github.com/goccl/goccl/dist"
+	processgroup "github.com/goccl/goccl/process_group"
+	"github.com/goccl/goccl/process_group/backend/nccl"
+	"github.com/goccl/goccl/process_group/backend/nccl/libnccl"
+)
+
+// cast is the systems of one run on one rank, and where their buffers lie.
+type cast struct {
+	sides []*side
+	place place
+	undo  []func() error // in the order of making
+}
+
+func (c *cast) close() error {
+	err := c.place.reset()
+	for i := len(c.undo) - 1; i >= 0; i-- {
+		err = errors.Join(err, c.undo[i]())
+	}
+	return err
+}
+
+// cast makes the sides that the options ask for. g is the library's own group, over
+// which the ranks meet in any case.
+func (o *options) cast(ctx context.Context, g *dist.Group) (*cast, error) {
+	if !o.onGPU() {
+		return &cast{sides: []*side{{name: "ccl", g: g}}, place: onHost{}}, nil
+	}
+	c := &cast{}
+	dev, err := o.device(localRank(g))
+	if err != nil {
+		return nil, err
+	}
+	c.place = &onGPU{dev: dev}
+	c.undo = append(c.undo, dev.Close)
+	stream, err := dev.Stream(0)
+	if err == nil {
+		c.undo = append(c.undo, stream.Close)
+		err = o.join(ctx, g, c, dev, stream)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// join makes the sides on GPUs.
+func (o *options) join(ctx context.Context, g *dist.Group, c *cast, dev *cuda.Device, stream *cuda.Stream) error {
+	settings := []int{0}
+	if o.vs != "" {
+		settings = append(settings, o.ctas...)
+	}
+	for _, ctas := range settings {
+		s := &side{name: "nccl", stream: stream}
+		cfg := nccl.Config{Rank: g.Rank(), Size: g.Size(), Name: "bench", Device: dev, Library: o.library, OnCaller: true, Timeout: 2 * time.Minute}
+		if ctas > 0 {
+			s.name = fmt.Sprintf("nccl %d CTAs", ctas)
+			cfg.Settings.Int(libnccl.MinCTAs, ctas)
+			cfg.Settings.Int(libnccl.MaxCTAs, ctas)
+		}
+		b, err := o.connect(ctx, g, c, cfg)
+		if err != nil {
+			return err
+		}
+		if ctas == 0 {
+			s.about = fmt.Sprintf("NCCL %v at %s, %s, NCCL_NVLS_ENABLE=%s", b.Library().Version(), b.Library().Name(), dev.Info().Name, os.Getenv("NCCL_NVLS_ENABLE"))
+		}
+		group := processgroup.New(processgroup.Config{Name: s.name, Rank: g.Rank(), Size: g.Size(), Backend: b, Control: b.Control()})
+		c.undo = append(c.undo, group.Close)
+		s.g = group.On(stream)
+		c.sides = append(c.sides, s)
+	}
+	return nil
+}
+
+// connect makes a backend whose ranks meet through g.
+func (o *options) connect(ctx context.Context, g *dist.Group, c *cast, cfg nccl.Config) (*nccl.Backend, error) {
+	var root *comm.Root
+	var text []byte
+	if g.Rank() == 0 && g.Size() > 1 {
+		var err error
+		if root, err = comm.ListenRoot(ctx, "", comm.RootOptions{Size: g.Size()}); err != nil {
+			return nil, err
+		}
+		c.undo = append(c.undo, root.Close)
+		go func() { _ = root.Serve(ctx) }() // Close waits for it
+		if text, err = root.ID().MarshalText(); err != nil {
+			return nil, err
+		}
+	}
+	all, err := g.Exchange(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	var id bootstrap.UniqueID
+	if g.Size() > 1 {
+		if err := id.UnmarshalText(all[0]); err != nil {
+			return nil, err
+		}
+	}
+	return nccl.New(ctx, id, cfg)
+}
+
+// localRank is this rank's place on its machine, which is also its GPU.
+func localRank(g *dist.Group) int {
+	if id := dist.FromEnv().Identity; id != nil && id.LocalRank >= 0 {
+		return id.LocalRank
+	}
+	return g.Rank()
+}
+
+// device opens the GPU of a rank.
+func (o *options) device(local int) (*cuda.Device, error) {
+	drv, err := cuda.Load()
+	if err != nil {
+		return nil, err
+	}
+	return drv.Open(local)
+}
+
+// absent says why what is asked for cannot be measured on this machine by so many
+// ranks, before any of them starts.
+func (o *options) absent(ranks int) error {
+	switch {
+	case !o.onGPU():
+		return nil
+	case o.backend == "ccl":
+		return fmt.Errorf("%w: backend ccl moves host memory and NCCL that of GPUs; -backend nccl -vs nccl compares NCCL as it is with NCCL tuned", goccl.ErrUnsupported)
+	}
+	if _, err := libnccl.Open(o.library); err != nil {
+		return err
+	}
+	drv, err := cuda.Load()
+	if err != nil {
+		return fmt.Errorf("NCCL moves memory of GPUs: %w", err)
+	}
+	all, err := drv.Devices()
+	if err != nil {
+		return fmt.Errorf("NCCL moves memory of GPUs: %w", err)
+	}
+	if len(all) < ranks {
+		return fmt.Errorf("%w: NCCL needs a GPU for each of %d ranks, and %d are visible; -n sets the ranks", goccl.ErrUnsupported, ranks, len(all))
+	}
+	return nil
+}
+
+// multicastOff keeps NCCL from making multicast objects unless somebody asks for
+// them: what leaves one behind blocks the fabric for others. Ranks inherit it.
+func multicastOff() error {
+	if _, set := os.LookupEnv("NCCL_NVLS_ENABLE"); set {
+		return nil
+	}
+	return os.Setenv("NCCL_NVLS_ENABLE", "0")
+}
