@@ -67,6 +67,15 @@ func (s *Stream) Capturing() (bool, error) {
 	return state == captureActive, err
 }
 
+// Capturing is Stream.Capturing within a section, for hot paths.
+func (c Section) Capturing() (bool, error) {
+	s := scratches.Get().(*scratch)
+	err := c.fast(cuStreamIsCapturing, c.s.handle, uintptr(unsafe.Pointer(&s.mode)))
+	active := s.mode == captureActive
+	scratches.Put(s)
+	return active, err
+}
+
 // Instantiate makes the graph ready to run. The graph may be closed afterwards.
 func (g *Graph) Instantiate() (*Executable, error) {
 	if err := g.dev.hold("executable graphs"); err != nil {

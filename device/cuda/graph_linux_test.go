@@ -37,6 +37,9 @@ func testGraph(t *testing.T, m machine) {
 			return err
 		}
 		defer sec.Leave()
+		capturing, err = sec.Capturing()
+		require.NoError(t, err)
+		require.True(t, capturing)
 		return errors.Join(sec.Launch(one), sec.Launch(sum))
 	})
 	require.NoError(t, err)
