@@ -62,7 +62,7 @@ func (b *Backend) Start(op *processgroup.Op) error {
 		return err
 	}
 	b.control.log.add(op)
-	op.Began(goccl.Auto, goccl.AutoProto, 0)
+	op.Chose(goccl.Auto, goccl.AutoProto, 0)
 	b.engine.start(j)
 	return nil
 }

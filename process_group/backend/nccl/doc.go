@@ -16,6 +16,10 @@
 // the operations of a group in the order of their calls. Config.OnCaller gives
 // NCCL's own order instead.
 //
+// A stream that is being captured into a graph draws the operations on it in, to be
+// joined again before the end of the capture. Operations like them must have run
+// before: NCCL connects ranks at the first of a kind, which a graph cannot hold.
+//
 // # Waiting for other ranks
 //
 // Communicators do not block unless they are asked to: NCCL's thread launches, and

@@ -29,6 +29,8 @@ type job struct {
 	// Of the port that launched it.
 	on    *cuda.Stream // where it runs
 	event *cuda.Event  // done when it is; made once and recorded again
+	// captured says that it was recorded into a graph and has not run.
+	captured bool
 }
 
 // reset makes the job of an Op that is started anew.

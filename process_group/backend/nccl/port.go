@@ -1,7 +1,6 @@
 package nccl
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -44,6 +43,9 @@ func (g *gpu) launch(j *job) (libnccl.Result, error) {
 	}
 	defer sec.Leave()
 	if err := g.order(sec, on, j.op); err != nil {
+		return 0, err
+	}
+	if j.captured, err = sec.Capturing(); err != nil {
 		return 0, err
 	}
 	r, err := g.issue(j.calls, on.Handle())
@@ -201,16 +203,15 @@ func (g *gpu) mayBlock(j *job) bool {
 	return g.blocking && !g.onCaller && !g.met.all(j.calls)
 }
 
-var captured = &cuda.Error{Code: cuda.CapturedEvent}
-
-// ended implements port. An operation that was captured into a graph has done its
-// part: what replays of the graph do, no Work tells.
+// ended implements port. An operation that was captured into a graph ends with the
+// capture: what replays of the graph do, no Work tells. Its event cannot be asked,
+// and asking would end the capture.
 func (g *gpu) ended(j *job) (bool, error) {
-	done, err := j.event.Done()
-	if err != nil && errors.Is(err, captured) {
-		return true, nil
+	if j.captured {
+		capturing, err := j.on.Capturing()
+		return !capturing, err
 	}
-	return done, err
+	return j.event.Done()
 }
 
 // state implements port.
