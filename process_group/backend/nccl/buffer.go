@@ -80,16 +80,26 @@ func (b *Backend) exclusively(fn func() error) error {
 
 // register tells NCCL of memory. The caller has the turn.
 func (b *Backend) register(addr uintptr, bytes int) (func() error, error) {
-	c := b.gpu.comm
+	g, c := b.gpu, b.gpu.comm
+	var err, gone error
 	if !b.cfg.Symmetric {
-		handle, err := c.Register(addr, bytes)
-		return func() error { return c.Deregister(handle) }, err
+		var handle uintptr
+		g.alone(func() { handle, err = c.Register(addr, bytes) })
+		return func() error {
+			g.alone(func() { gone = c.Deregister(handle) })
+			return gone
+		}, err
 	}
-	window, r, err := c.RegisterWindow(addr, bytes)
+	var window *uintptr
+	var r libnccl.Result
+	g.alone(func() { window, r, err = c.RegisterWindow(addr, bytes) })
 	if err == nil && r == libnccl.InProgress {
 		_, err = b.engine.settle(false)
 	}
-	return func() error { return c.DeregisterWindow(*window) }, err
+	return func() error {
+		g.alone(func() { gone = c.DeregisterWindow(*window) })
+		return gone
+	}, err
 }
 
 // zero clears memory of the device.

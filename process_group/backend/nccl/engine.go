@@ -302,17 +302,26 @@ func (e *engine) carryOut() {
 	for _, j := range rest {
 		j.end(cause)
 	}
+	switch err, over := within(abortLimit, e.port.abort); {
+	case !over:
+		e.log.Error("NCCL's abort does not end", "after", abortLimit)
+	case err != nil:
+		e.log.Warn("NCCL's abort", "err", err)
+	}
+}
+
+// within runs fn, a call of NCCL that may hang, and returns its error; false when
+// it is not over within limit. It is then left to itself.
+func within(limit time.Duration, fn func() error) (error, bool) {
 	done := make(chan error, 1)
-	go func() { done <- e.port.abort() }()
-	timer := time.NewTimer(abortLimit)
+	go func() { done <- fn() }()
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case err := <-done:
-		if err != nil {
-			e.log.Warn("NCCL's abort", "err", err)
-		}
+		return err, true
 	case <-timer.C:
-		e.log.Error("NCCL's abort does not end", "after", abortLimit)
+		return nil, false
 	}
 }
 
@@ -340,16 +349,11 @@ func (e *engine) close(limit time.Duration) error {
 	if !e.seize(limit) {
 		return e.late("NCCL does not come back from a call", limit)
 	}
-	done := make(chan error, 1)
-	go func() { done <- e.port.close() }()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-timer.C:
+	err, over := within(limit, e.port.close)
+	if !over {
 		return e.late("NCCL does not free its communicator; all ranks close theirs at the same time", limit)
 	}
+	return err
 }
 
 func (e *engine) late(what string, limit time.Duration) error {

@@ -242,17 +242,26 @@ func (b *Backend) await(ctx context.Context, begin func() (*libnccl.Comm, libncc
 	for x.r == libnccl.InProgress {
 		var err error
 		if x.r, err = b.gpu.state(); err != nil {
-			return errors.Join(err, b.gpu.abort())
+			return errors.Join(err, b.giveUp())
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(b.tooLate(ctx), b.gpu.abort())
+			return errors.Join(b.tooLate(ctx), b.giveUp())
 		case <-b.control.failed:
-			return errors.Join(b.control.err(), b.gpu.abort())
+			return errors.Join(b.control.err(), b.giveUp())
 		case <-time.After(time.Millisecond):
 		}
 	}
 	return nil
+}
+
+// giveUp frees a communicator that is being made.
+func (b *Backend) giveUp() error {
+	err, over := within(abortLimit, b.gpu.abort)
+	if !over {
+		b.cfg.Logger.Error("NCCL's abort does not end", "after", abortLimit)
+	}
+	return err
 }
 
 // tooLate says who is not yet connected.
@@ -282,8 +291,14 @@ func (b *Backend) tooLate(ctx context.Context) error {
 // split is this rank's part in a split of the parent.
 func (d *descent) split(g *gpu, settings libnccl.Config) (c *libnccl.Comm, r libnccl.Result, err error) {
 	p := d.parent
+	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.Timeout)
+	defer cancel()
+	if err := p.gpu.own.Sync(ctx); err != nil { // NCCL wants nothing under way
+		return nil, 0, err
+	}
 	err = p.exclusively(func() error {
-		if c, r, err = p.gpu.comm.Split(d.color, d.key, settings); err != nil || r != libnccl.InProgress {
+		p.gpu.alone(func() { c, r, err = p.gpu.comm.Split(d.color, d.key, settings) })
+		if err != nil || r != libnccl.InProgress {
 			return err
 		}
 		if r, err = p.engine.settle(false); err == nil && r != libnccl.InProgress && c != nil && !c.Made() && d.color >= 0 {
@@ -297,6 +312,8 @@ func (d *descent) split(g *gpu, settings libnccl.Config) (c *libnccl.Comm, r lib
 // SitOut is the part in a Split of the group of b for a rank that is in none of the
 // groups. It blocks until the others have called Split.
 func (b *Backend) SitOut(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
+	defer cancel()
 	d := descent{parent: b, color: libnccl.NoColor}
 	done := make(chan error, 1)
 	go func() {

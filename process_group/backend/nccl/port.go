@@ -1,7 +1,10 @@
 package nccl
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/goccl/goccl"
@@ -13,7 +16,12 @@ import (
 
 // gpu is the port to a real communicator on a real device.
 type gpu struct {
-	comm     *libnccl.Comm
+	// mu is held in calls on comm: NCCL asks that of communicators that do not
+	// block even for the question what they do. dead says that comm is being freed.
+	mu   sync.Mutex
+	dead bool
+	comm *libnccl.Comm
+
 	dev      *cuda.Device
 	own      *cuda.Stream // where operations run, unless onCaller
 	onCaller bool         // they run on the stream of their call
@@ -48,6 +56,8 @@ func (g *gpu) launch(j *job) (libnccl.Result, error) {
 	if j.captured, err = sec.Capturing(); err != nil {
 		return 0, err
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	r, err := g.issue(j.calls, on.Handle())
 	if err != nil || r != libnccl.Success {
 		return r, err
@@ -214,35 +224,56 @@ func (g *gpu) ended(j *job) (bool, error) {
 	return j.event.Done()
 }
 
-// state implements port.
+// state implements port. While another call is under way there is nothing to say.
 func (g *gpu) state() (libnccl.Result, error) {
+	if !g.mu.TryLock() {
+		return libnccl.InProgress, nil
+	}
+	defer g.mu.Unlock()
+	if g.dead {
+		return libnccl.Success, nil
+	}
 	r := g.comm.AsyncError()
 	return r, g.comm.Err("NCCL in the background", r)
 }
 
-// abort implements port.
+// stopWithin bounds the wait for what an abort stops on the device.
+const stopWithin = 5 * time.Second
+
+// abort implements port. It returns when the group's own stream is empty: NCCL may
+// do the rest in the background.
 func (g *gpu) abort() error {
-	return g.current(func() error {
-		if r := g.comm.Abort(); r.Failed() { // the communicator may be gone: it cannot be asked for details
-			return g.comm.Library().Err("ncclCommAbort", r)
-		}
-		return nil
-	})
+	g.bury()
+	err := g.current(func() error { return g.comm.Library().Err("ncclCommAbort", g.comm.Abort()) })
+	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	defer cancel()
+	return errors.Join(err, g.own.Sync(ctx))
 }
+
+// alone runs fn, a call on comm, while nobody else is in one.
+func (g *gpu) alone(fn func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	fn()
+}
+
+// bury keeps others from asking a communicator that is being freed.
+func (g *gpu) bury() { g.alone(func() { g.dead = true }) }
 
 // finalizePoll is how often a finalize in the background is asked for.
 const finalizePoll = time.Millisecond
 
 // close implements port.
 func (g *gpu) close() error {
+	g.bury()
 	return g.current(func() error {
 		r := g.comm.Finalize()
 		if err := g.comm.Err("ncclCommFinalize", r); err != nil {
 			return err
 		}
 		for !g.blocking {
-			r, err := g.state()
-			if err != nil {
+			r := g.comm.AsyncError()
+			if err := g.comm.Err("ncclCommFinalize in the background", r); err != nil {
 				return err
 			}
 			if r != libnccl.InProgress {
