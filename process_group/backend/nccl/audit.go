@@ -2,6 +2,7 @@ package nccl
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,8 +40,8 @@ func (c *control) audit() {
 		ctx, cancel := context.WithTimeout(context.Background(), auditWithin)
 		reports := c.ask(ctx)
 		cancel()
-		if err := c.disagreement(reports); err != nil {
-			c.Fail(err)
+		if seq, differ := firstDifference(reports); differ {
+			c.Fail(c.disagreement(c.locate(seq)))
 			return
 		}
 		// What some have not called yet is compared the next time.
@@ -70,13 +71,77 @@ func level(reports map[int]report) bool {
 	return true
 }
 
-// disagreement returns an error that names the first collective in which ranks
-// differ and what each of them called; nil when the reports show none.
-func (c *control) disagreement(reports map[int]report) error {
-	seq, ok := firstDifference(reports)
-	if !ok {
-		return nil
+// narrow is about how many collectives ranks are asked for at once.
+const narrow = 64
+
+// locate looks for the first collective in which ranks differ: at number seq, or
+// before it, they do. It asks for a few signatures at a time, closer and closer.
+func (c *control) locate(seq uint64) (map[int]report, uint64) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*auditWithin)
+	defer cancel()
+	low := c.log.oldest()
+	for {
+		step := max((seq-low)/narrow, 1)
+		reports := c.inquire(ctx, span{From: low, To: seq, Step: step})
+		first, differ := firstDifference(reports)
+		switch {
+		case !differ && (step == 1 || ctx.Err() != nil):
+			return reports, seq // somebody does not answer
+		case !differ: // behind the last of those that were asked for
+			low = seq - (seq-low)%step + 1
+		case step == 1 || first == low:
+			return reports, first
+		default:
+			low, seq = first-step+1, first
+		}
 	}
+}
+
+// Tags of messages between controls.
+const (
+	tagAsk uint64 = iota + 1
+	tagAnswer
+)
+
+// inquire asks all ranks for a span of their collectives.
+func (c *control) inquire(ctx context.Context, s span) map[int]report {
+	out := map[int]report{c.who.rank: {Calls: c.log.about(s)}}
+	question, err := json.Marshal(s)
+	if err != nil {
+		return out
+	}
+	for r := range c.who.size {
+		if r == c.who.rank || c.session.Send(ctx, r, tagAsk, question) != nil {
+			continue
+		}
+		// A rank that is gone is told of by the session.
+		if answer, err := c.session.Recv(ctx, r, tagAnswer); err == nil {
+			if rep, ok := readReport(answer); ok {
+				out[r] = rep
+			}
+		}
+	}
+	return out
+}
+
+// message answers a question of rank 0.
+func (c *control) message(peer int, tag uint64, data []byte) bool {
+	var s span
+	if tag != tagAsk || json.Unmarshal(data, &s) != nil {
+		return false
+	}
+	c.spawn(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), auditWithin)
+		defer cancel()
+		// One who does not get the answer does without.
+		_ = c.session.Send(ctx, peer, tagAnswer, report{Calls: c.log.about(s)}.encode())
+	})
+	return true
+}
+
+// disagreement is the error of ranks that differ in collective seq: what each of
+// them called.
+func (c *control) disagreement(reports map[int]report, seq uint64) error {
 	said := map[string][]int{}
 	for rank, r := range reports {
 		for _, call := range r.Calls {

@@ -9,11 +9,11 @@ import (
 	processgroup "github.com/goccl/goccl/process_group"
 )
 
-// logged is how many calls a rank remembers, and told is how many of them it tells
-// when another rank asks.
+// logged is how many collectives a rank remembers: more than a GPU does between two
+// audits. told is how many of the last it tells when asked what it does.
 const (
-	logged = 256
-	told   = 64
+	logged = 1 << 14
+	told   = 8
 )
 
 // callLog remembers the last collectives of this rank, so that ranks that make
@@ -37,21 +37,21 @@ type entry struct {
 // brief is what ranks must agree on.
 type brief struct {
 	coll  goccl.Collective
-	redop goccl.ReduceOp // without its scale
+	redop uint8 // its kind
 	dtype goccl.DType
-	count int // of one rank's part; -1 where ranks may differ
-	root  int
-	parts int
+	root  int32
+	parts int32
+	count int64 // of one rank's part; -1 where ranks may differ
 }
 
 func briefOf(op *processgroup.Op) brief {
-	b := brief{coll: op.Coll, root: -1, count: op.Src.Count, dtype: op.Src.DType, parts: len(op.Parts)}
+	b := brief{coll: op.Coll, root: -1, count: int64(op.Src.Count), dtype: op.Src.DType, parts: int32(len(op.Parts))}
 	if b.parts > 0 {
 		return brief{coll: op.Coll, root: -1, count: -1}
 	}
 	switch op.Coll {
 	case goccl.ReduceScatter, goccl.Scatter:
-		b.count, b.dtype = op.Dst.Count, op.Dst.DType
+		b.count, b.dtype = int64(op.Dst.Count), op.Dst.DType
 	case goccl.AllToAll:
 		if len(op.SendCounts) > 0 {
 			b.count = -1
@@ -60,10 +60,10 @@ func briefOf(op *processgroup.Op) brief {
 		return brief{coll: goccl.Barrier, root: -1, count: -1}
 	}
 	if op.Coll.Reduces() {
-		b.redop = op.Redop.Kind()
+		b.redop = uint8(op.Redop.Kind())
 	}
 	if op.Coll.Rooted() {
-		b.root = op.Root
+		b.root = int32(op.Root)
 	}
 	return b
 }
@@ -78,7 +78,7 @@ func (b brief) String() string {
 		s += fmt.Sprintf(" of %d %v", b.count, b.dtype)
 	}
 	if b.coll.Reduces() && b.count >= 0 {
-		s += " " + kindName(b.redop)
+		s += " " + kindName(goccl.ReduceOp(b.redop))
 	}
 	if b.root >= 0 {
 		s += fmt.Sprintf(" root %d", b.root)
@@ -96,7 +96,7 @@ func kindName(op goccl.ReduceOp) string {
 // signature mixes b into the signature of what came before.
 func (b brief) signature(before uint64) uint64 {
 	h := before
-	for _, x := range [...]uint64{uint64(b.coll), uint64(b.redop), uint64(b.dtype), uint64(b.count), uint64(int64(b.root)), uint64(b.parts)} {
+	for _, x := range [...]uint64{uint64(b.coll), uint64(b.redop), uint64(b.dtype), uint64(b.count), uint64(b.root), uint64(b.parts)} {
 		h = mix(h ^ x)
 	}
 	return h
@@ -144,10 +144,42 @@ func (l *callLog) report(stage int32) report {
 	defer l.mu.Unlock()
 	r := report{Seq: l.seq, Stage: stage}
 	for i := l.n - min(l.n, told); i < l.n; i++ {
-		e := &l.ring[i%logged]
-		r.Calls = append(r.Calls, reportedCall{e.seq, e.sum, e.String()})
+		r.Calls = append(r.Calls, l.ring[i%logged].tell())
 	}
 	return r
+}
+
+func (e *entry) tell() reportedCall { return reportedCall{e.seq, e.sum, e.String()} }
+
+// span is a question for some of the collectives that a rank remembers: every
+// Step-th from number From to number To.
+type span struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+	Step uint64 `json:"step"`
+}
+
+// about returns the collectives of s that are remembered.
+func (l *callLog) about(s span) []reportedCall {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var calls []reportedCall
+	for i := l.n - min(l.n, logged); i < l.n && len(calls) < 2*narrow; i++ {
+		if e := &l.ring[i%logged]; e.seq >= s.From && e.seq <= s.To && (e.seq-s.From)%max(s.Step, 1) == 0 {
+			calls = append(calls, e.tell())
+		}
+	}
+	return calls
+}
+
+// oldest returns the number of the first collective that is remembered.
+func (l *callLog) oldest() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.n == 0 {
+		return 0
+	}
+	return l.ring[(l.n-min(l.n, logged))%logged].seq
 }
 
 func (r report) encode() []byte {

@@ -140,7 +140,7 @@ func TestLaggards(t *testing.T) {
 func TestAuditFindsADisagreement(t *testing.T) {
 	cs := meet(t, 3)
 	cs[0].spawn(cs[0].audit)
-	for seq := uint64(1); seq <= 100; seq++ {
+	for seq := uint64(1); seq <= 9000; seq++ { // far more than are told at once
 		for r, c := range cs {
 			n := 43
 			if r == 1 && seq == 60 {
@@ -159,11 +159,30 @@ func TestAuditFindsADisagreement(t *testing.T) {
 	}
 }
 
+func TestLocateFindsEveryPosition(t *testing.T) {
+	for _, at := range []uint64{1, 2, 63, 64, 65, 128, 777, 998, 999, 1000} {
+		cs := meet(t, 2)
+		for r, c := range cs {
+			for seq := uint64(1); seq <= 1000; seq++ {
+				n := 43
+				if r == 1 && seq == at {
+					n = 57
+				}
+				c.log.add(allReduceOf(n, seq))
+			}
+		}
+		reports, seq := cs[0].locate(1000)
+		require.Equal(t, at, seq)
+		require.ErrorContains(t, cs[0].disagreement(reports, seq), "called allreduce of 57 f32 sum")
+		require.ErrorContains(t, cs[0].disagreement(reports, seq), "called allreduce of 43 f32 sum")
+	}
+}
+
 func TestAuditOfEqualCalls(t *testing.T) {
 	reports := map[int]report{}
 	for r := range 3 {
 		l := new(callLog)
-		for seq := uint64(1); seq <= uint64(300+50*r); seq++ { // ahead by less than what is told
+		for seq := uint64(1); seq <= uint64(300+2*r); seq++ { // ahead by less than what is told
 			l.add(allReduceOf(int(seq), seq))
 		}
 		got, ok := readReport(l.report(stageReady).encode())
@@ -175,19 +194,21 @@ func TestAuditOfEqualCalls(t *testing.T) {
 	require.False(t, found)
 	require.False(t, level(reports))
 
-	// A difference that nobody remembers still shows in what came after.
-	odd, even := new(callLog), new(callLog)
-	odd.add(allReduceOf(1, 1))
-	even.add(allReduceOf(2, 1))
-	for seq := uint64(2); seq < 500; seq++ {
-		odd.add(allReduceOf(9, seq))
-		even.add(allReduceOf(9, seq))
+}
+
+// A difference that nobody remembers still shows in what came after.
+func TestAuditOfAForgottenDifference(t *testing.T) {
+	cs := meet(t, 2)
+	for r, c := range cs {
+		c.log.add(allReduceOf(1+r, 1))
+		for seq := uint64(2); seq < logged+100; seq++ {
+			c.log.add(allReduceOf(9, seq))
+		}
 	}
-	c := newControl(member{group: "g", size: 2}, odd)
-	err := c.disagreement(map[int]report{0: odd.report(0), 1: even.report(0)})
-	require.ErrorIs(t, err, goccl.ErrMismatch)
-	require.ErrorContains(t, err, "differed in an earlier one")
-	require.NoError(t, c.close())
+	cs[0].spawn(cs[0].audit)
+	<-cs[1].failed
+	require.ErrorIs(t, cs[1].err(), goccl.ErrMismatch)
+	require.ErrorContains(t, cs[1].err(), "differed in an earlier one")
 }
 
 func TestWhatRanksMustAgreeOn(t *testing.T) {

@@ -19,6 +19,7 @@ type double struct {
 	broken   error          // of state
 	blocks   bool           // mayBlock
 	gate     chan struct{}  // launch waits for it; nil: it does not
+	inside   int            // launches that have begun to wait
 	aborts   int
 	closes   int
 	hold     chan struct{} // close waits for it
@@ -35,6 +36,7 @@ func (d *double) with(fn func()) {
 
 func (d *double) launch(j *job) (libnccl.Result, error) {
 	if d.gate != nil {
+		d.with(func() { d.inside++ })
 		<-d.gate
 	}
 	d.mu.Lock()

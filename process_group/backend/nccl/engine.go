@@ -78,6 +78,8 @@ type engine struct {
 
 	cause  atomic.Pointer[failure]
 	over   chan struct{} // closed when an abort has been carried out or given up
+	stuck  bool          // NCCL did not come back from a call or its abort; set before over is closed
+	grace  time.Duration // abortGrace; tests have less patience
 	looked atomic.Int64  // when the background state was last looked at
 	base   time.Time
 }
@@ -86,7 +88,7 @@ type failure struct{ err error }
 
 func newEngine(p port, who member, log *slog.Logger) *engine {
 	e := &engine{port: p, who: who, log: log, kick: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
-		over: make(chan struct{}), base: time.Now()}
+		over: make(chan struct{}), grace: abortGrace, base: time.Now()}
 	go e.run()
 	return e
 }
@@ -290,7 +292,8 @@ func (e *engine) abort(cause error) {
 // freeing it under that call would crash the process.
 func (e *engine) carryOut() {
 	defer close(e.over)
-	if !e.seize(abortGrace) {
+	if !e.seize(e.grace) {
+		e.stuck = true
 		e.log.Error("NCCL does not come back from a call; its communicator and GPU memory stay until the process ends")
 		return
 	}
@@ -304,6 +307,7 @@ func (e *engine) carryOut() {
 	}
 	switch err, over := within(abortLimit, e.port.abort); {
 	case !over:
+		e.stuck = true
 		e.log.Error("NCCL's abort does not end", "after", abortLimit)
 	case err != nil:
 		e.log.Warn("NCCL's abort", "err", err)
@@ -344,6 +348,9 @@ func (e *engine) close(limit time.Duration) error {
 	defer e.dismiss()
 	if e.cause.Load() != nil {
 		<-e.over // bounded by abortGrace and abortLimit
+		if e.stuck {
+			return e.late("NCCL does not come back from a call; its communicator and GPU memory stay until the process ends", e.grace)
+		}
 		return nil
 	}
 	if !e.seize(limit) {

@@ -212,6 +212,30 @@ func TestAbortedJobsEndWhenNCCLHasStopped(t *testing.T) {
 	require.Equal(t, 1, d.aborts)
 }
 
+// A call that waits for a rank that never comes keeps its communicator: freeing it
+// under the call would crash the process. All else ends.
+func TestAbortWhileNCCLIsStuck(t *testing.T) {
+	d := &double{blocks: true, gate: make(chan struct{})}
+	e := newEngine(d, member{group: "g", rank: 1, size: 2}, slog.New(slog.DiscardHandler))
+	e.grace = 20 * time.Millisecond
+	a, b := someJob(1), someJob(2)
+	e.start(a)
+	e.start(b)
+	until(t, func() bool { d.mu.Lock(); defer d.mu.Unlock(); return d.inside == 1 })
+	cause := errors.New("rank 0 is gone")
+	e.abort(cause)
+	require.Equal(t, cause, ends(t, e, a))
+	require.Equal(t, cause, ends(t, e, b))
+	err := e.close(time.Minute)
+	require.ErrorIs(t, err, goccl.ErrTimeout)
+	require.ErrorContains(t, err, "does not come back from a call; its communicator and GPU memory stay")
+	require.Zero(t, d.aborts)
+	require.Zero(t, d.closes)
+	close(d.gate)
+	<-e.stopped
+	require.Equal(t, cause, ends(t, e, a), "it stays ended")
+}
+
 func TestCloseIsBounded(t *testing.T) {
 	d := &double{hold: make(chan struct{})}
 	e := newEngine(d, member{group: "g", rank: 1, size: 2}, slog.New(slog.DiscardHandler))

@@ -122,7 +122,8 @@ func closeAll(t *testing.T, gs []*processgroup.Group) {
 }
 
 // TestGPUConformance is the row nccl of the suite, with communicators that do not
-// block, and the matrix once more for those that do.
+// block, and the matrix once more for those that do: what an abort cannot end within
+// them, the scenarios would leave behind.
 func TestGPUConformance(t *testing.T) {
 	r := gpus(t, 0)
 	options := pgtest.Options{Late: true, Untagged: true}
@@ -133,7 +134,7 @@ func TestGPUConformance(t *testing.T) {
 		return func(t *testing.T, n int) []*processgroup.Group { return r.groups(t, n, change) }
 	}
 	pgtest.RunWith(t, "nccl", options, row(nil))
-	pgtest.RunWith(t, "nccl/blocking", options, row(func(cfg *Config) { cfg.Blocking = true }))
 	options.MatrixOnly, options.Cases = true, 200
+	pgtest.RunWith(t, "nccl/blocking", options, row(func(cfg *Config) { cfg.Blocking = true }))
 	pgtest.RunWith(t, "nccl/caller", options, row(func(cfg *Config) { cfg.OnCaller = true }))
 }

@@ -96,7 +96,7 @@ func (c *control) meet(ctx context.Context, id bootstrap.UniqueID, cfg Config, s
 		return err
 	}
 	c.session, err = bootstrap.Join(ctx, id, bootstrap.Config{Rank: cfg.Rank, Size: cfg.Size, Info: info, Job: cfg.Job, Timeout: cfg.Timeout,
-		Logger: cfg.Logger, Status: func() []byte { return c.log.report(c.stage.Load()).encode() }, OnEvent: c.event})
+		Logger: cfg.Logger, Status: func() []byte { return c.log.report(c.stage.Load()).encode() }, OnEvent: c.event, OnMessage: c.message})
 	if err != nil {
 		return err
 	}
