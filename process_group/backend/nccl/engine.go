@@ -132,9 +132,11 @@ func (e *engine) next() *job {
 func (e *engine) drive(inline bool) {
 	for {
 		if e.current == nil {
-			if e.current = e.next(); e.current == nil {
-				return
+			j := e.next()
+			if j == nil {
+				return // the turn is gone: current is somebody else's
 			}
+			e.current = j
 		}
 		if !e.advance(e.current, inline) {
 			e.kick <- struct{}{} // never full: only the turn's holder sends
