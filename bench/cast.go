@@ -94,8 +94,7 @@ func (o *options) connect(ctx context.Context, g *dist.Group, c *cast, cfg nccl.
 		if root, err = comm.ListenRoot(ctx, "", comm.RootOptions{Size: g.Size()}); err != nil {
 			return nil, err
 		}
-		c.undo = append(c.undo, root.Close)
-		go func() { _ = root.Serve(ctx) }() // Close waits for it
+		c.undo = append(c.undo, serve(ctx, root))
 		if text, err = root.ID().MarshalText(); err != nil {
 			return nil, err
 		}
@@ -111,6 +110,23 @@ func (o *options) connect(ctx context.Context, g *dist.Group, c *cast, cfg nccl.
 		}
 	}
 	return nccl.New(ctx, id, cfg)
+}
+
+// serve runs a rendezvous and returns how to end it: when all ranks have left, since
+// those still there would else see rank 0 die.
+func serve(ctx context.Context, root *comm.Root) func() error {
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = root.Serve(ctx) // ranks that do not come are named where they are missed
+	}()
+	return func() error {
+		select {
+		case <-served:
+		case <-time.After(10 * time.Second):
+		}
+		return root.Close()
+	}
 }
 
 // localRank is this rank's place on its machine, which is also its GPU.

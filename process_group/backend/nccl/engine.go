@@ -348,7 +348,7 @@ func (e *engine) seize(limit time.Duration) bool {
 // limit.
 func (e *engine) close(limit time.Duration) error {
 	defer e.dismiss()
-	if e.cause.Load() != nil {
+	if !e.cause.CompareAndSwap(nil, &failure{goccl.ErrClosed}) { // no abort from now on
 		<-e.over // bounded by abortGrace and abortLimit
 		if e.stuck {
 			return e.late("NCCL does not come back from a call; its communicator and GPU memory stay until the process ends", e.grace)

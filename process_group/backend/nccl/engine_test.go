@@ -70,7 +70,11 @@ func TestJobsEndInTheirTime(t *testing.T) {
 	require.NoError(t, ends(t, e, a))
 	require.NoError(t, e.close(time.Minute))
 	require.Equal(t, 1, d.closes)
-	require.Zero(t, d.aborts)
+	e.abort(errors.New("a peer left a moment later"))
+	require.Zero(t, d.aborts, "what is freed is not aborted")
+	launched := d.count()
+	e.start(b)
+	require.Equal(t, launched, d.count())
 }
 
 // A communicator that does not block launches in its own thread. Start returns, and
