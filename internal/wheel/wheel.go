@@ -8,13 +8,17 @@ package wheel
 import (
 	"archive/zip"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,17 +29,35 @@ const patience = 10 * time.Minute
 // Pin is one version of a package.
 type Pin struct {
 	Package, Version string
-	Hashes           map[string]string // of the wheel for Linux, SHA-256 in hex, by GOARCH
-	Files            []string          // what is needed of it, by path in the archive
+	Linux            map[string]Wheel // by GOARCH
+}
+
+// Wheel is the archive for one processor. Hashes are SHA-256 in hex.
+type Wheel struct {
+	Hash string
+	// Files are what is needed of it, by path in the archive, with their hashes. ""
+	// takes what the archive holds, and does not look at it again.
+	Files map[string]string
 }
 
 // Install returns the folder that holds the pinned files under their paths in the
-// archive, after putting them there if need be; progress goes to log. cache is the
-// folder for all of them, "" for goccl's in the user's cache. Several processes may
-// install at once. It blocks for the time of a download, ten minutes at most.
+// archive, after putting them there if need be; progress goes to log. A file that is
+// not byte for byte the pinned one is replaced. cache is the folder for all pins, ""
+// for goccl's in the user's cache. Several processes may install at once. It blocks
+// for the time of a download, ten minutes at most.
 func (p Pin) Install(cache string, log io.Writer) (string, error) {
-	hash := p.Hashes[runtime.GOARCH]
-	if runtime.GOOS != "linux" || hash == "" {
+	dir, err := p.Find(cache)
+	if err == nil || dir == "" {
+		return dir, err
+	}
+	return dir, p.fill(dir, log)
+}
+
+// Find returns the folder where Install puts the files, and why they are not all
+// there, if so. It brings nothing. The folder is "" where there is none to be.
+func (p Pin) Find(cache string) (string, error) {
+	w, ok := p.Linux[runtime.GOARCH]
+	if runtime.GOOS != "linux" || !ok {
 		return "", fmt.Errorf("%s %s is not pinned for %s/%s", p.Package, p.Version, runtime.GOOS, runtime.GOARCH)
 	}
 	if cache == "" {
@@ -49,27 +71,49 @@ func (p Pin) Install(cache string, log io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, fmt.Sprintf("%s-%s-%s", p.Package, p.Version, hash[:12]))
-	if p.present(dir) {
-		return dir, nil
-	}
-	return dir, p.fill(cache, dir, hash, log)
+	dir := filepath.Join(cache, fmt.Sprintf("%s-%s-%s", p.Package, p.Version, w.Hash[:12]))
+	return dir, w.check(dir)
 }
 
-// present reports whether all files are in dir. A folder has its name when it is
-// complete, and not before.
-func (p Pin) present(dir string) bool {
-	for _, f := range p.Files {
-		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f))); err != nil {
-			return false
+// check reports the first file in dir that is not the pinned one. A folder has its
+// name when it is complete, and not before.
+func (w Wheel) check(dir string) error {
+	for _, name := range slices.Sorted(maps.Keys(w.Files)) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if _, err := os.Stat(path); err != nil {
+			return err
+		}
+		want := w.Files[name]
+		if want == "" {
+			continue
+		}
+		switch got, err := sum(path); {
+		case err != nil:
+			return err
+		case got != want:
+			return fmt.Errorf("%s has SHA-256 %s, pinned is %s", path, got, want)
 		}
 	}
-	return true
+	return nil
+}
+
+func sum(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // fill makes dir in a folder of its own beside it, which gets its name when all is
 // there.
-func (p Pin) fill(cache, dir, hash string, log io.Writer) error {
+func (p Pin) fill(dir string, log io.Writer) error {
+	cache, w := filepath.Dir(dir), p.Linux[runtime.GOARCH]
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return err
 	}
@@ -78,18 +122,21 @@ func (p Pin) fill(cache, dir, hash string, log io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	archive, err := p.download(tmp, hash, log)
+	archive, err := p.download(tmp, w.Hash, log)
 	if err != nil {
 		return err
 	}
 	files := filepath.Join(tmp, "files")
-	if err := p.extract(archive, files); err != nil {
+	if err := w.extract(archive, files); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(dir); err != nil { // of an older list of files
+	if err := w.check(files); err != nil {
 		return err
 	}
-	if err := os.Rename(files, dir); err != nil && !p.present(dir) { // else another process was faster
+	if err := os.RemoveAll(dir); err != nil { // damaged, or of an older list of files
+		return err
+	}
+	if err := os.Rename(files, dir); err != nil && w.check(dir) != nil { // else another process was faster
 		return err
 	}
 	return nil
@@ -122,13 +169,13 @@ func (p Pin) download(dir, hash string, log io.Writer) (string, error) {
 }
 
 // extract copies the pinned files out of the archive into dir.
-func (p Pin) extract(archive, dir string) error {
+func (w Wheel) extract(archive, dir string) error {
 	z, err := zip.OpenReader(archive)
 	if err != nil {
 		return err
 	}
 	defer z.Close()
-	for _, name := range p.Files {
+	for _, name := range slices.Sorted(maps.Keys(w.Files)) {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return fmt.Errorf("%q is no path within an archive", name)
 		}

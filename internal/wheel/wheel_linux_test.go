@@ -2,6 +2,8 @@ package wheel
 
 import (
 	"archive/zip"
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -38,7 +40,21 @@ func archive(t *testing.T, names ...string) string {
 }
 
 func pin(files ...string) Pin {
-	return Pin{Package: "x", Version: "1", Hashes: map[string]string{runtime.GOARCH: strings.Repeat("ab", 32)}, Files: files}
+	w := Wheel{Hash: strings.Repeat("ab", 32), Files: map[string]string{}}
+	for _, f := range files {
+		w.Files[f] = ""
+	}
+	return Pin{Package: "x", Version: "1", Linux: map[string]Wheel{runtime.GOARCH: w}}
+}
+
+func sha(text string) string {
+	h := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(h[:])
+}
+
+// brings is a pip that brings one archive.
+func brings(wheel string) string {
+	return `while [ "$1" != -d ]; do shift; done; cp ` + wheel + ` "$2/"`
 }
 
 func TestInstall(t *testing.T) {
@@ -76,22 +92,54 @@ cat "$4" >&2
 	require.ErrorContains(t, err, "pip could not bring x 1")
 }
 
+func TestInstallReplacesADamagedFile(t *testing.T) {
+	pip(t, brings(archive(t, "a/libx.so")))
+	p := pin("a/libx.so")
+	p.Linux[runtime.GOARCH].Files["a/libx.so"] = sha("this is a/libx.so")
+	cache := t.TempDir()
+	_, err := p.Find(cache)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	dir, err := p.Install(cache, new(strings.Builder))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a/libx.so"), []byte("half of it"), 0o755))
+	_, err = p.Find(cache)
+	require.ErrorContains(t, err, "pinned is")
+	again, err := p.Install(cache, new(strings.Builder))
+	require.NoError(t, err)
+	require.Equal(t, dir, again)
+	dir, err = p.Find(cache)
+	require.NoError(t, err)
+	require.Equal(t, again, dir)
+}
+
+func TestInstallRefusesOtherCode(t *testing.T) {
+	pip(t, brings(archive(t, "a/libx.so")))
+	p := pin("a/libx.so")
+	p.Linux[runtime.GOARCH].Files["a/libx.so"] = sha("something else")
+	cache := t.TempDir()
+	dir, err := p.Install(cache, new(strings.Builder))
+	require.ErrorContains(t, err, "a/libx.so has SHA-256 "+sha("this is a/libx.so"))
+	_, err = os.Stat(dir)
+	require.ErrorIs(t, err, os.ErrNotExist, "nothing of it may be found later")
+}
+
 func TestInstallFails(t *testing.T) {
 	cache := t.TempDir()
 	wheel := archive(t, "a/other")
 	for want, script := range map[string]string{
 		"pip could not bring x 1: exit status 3": "exit 3",
 		"pip left 0 wheels":                      "exit 0",
-		"a/libx.so of x-1.whl":                   `while [ "$1" != -d ]; do shift; done; cp ` + wheel + ` "$2/"`,
+		"a/libx.so of x-1.whl":                   brings(wheel),
 	} {
 		pip(t, script)
 		_, err := pin("a/libx.so").Install(cache, new(strings.Builder))
 		require.ErrorContains(t, err, want)
 	}
+	pip(t, brings(wheel))
 	_, err := pin("../out").Install(cache, new(strings.Builder))
 	require.ErrorContains(t, err, "no path within an archive")
 	p := pin("a")
-	p.Hashes = nil
+	p.Linux = nil
 	_, err = p.Install(cache, new(strings.Builder))
 	require.ErrorContains(t, err, "x 1 is not pinned for linux/")
 	left, err := os.ReadDir(cache)

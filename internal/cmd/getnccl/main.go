@@ -52,7 +52,10 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	p := wheel.Pin{Package: "nvidia-nccl-cu12", Version: flag.Arg(0), Hashes: hashes, Files: []string{library, "nvidia/nccl/include/nccl.h"}}
+	p := wheel.Pin{Package: "nvidia-nccl-cu12", Version: flag.Arg(0), Linux: map[string]wheel.Wheel{}}
+	for arch, hash := range hashes {
+		p.Linux[arch] = wheel.Wheel{Hash: hash, Files: map[string]string{library: "", "nvidia/nccl/include/nccl.h": ""}}
+	}
 	dir, err := p.Install(*cache, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "getnccl:", err)
