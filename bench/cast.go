@@ -9,10 +9,10 @@ import (
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm"
-	"github.com/goccl/goccl/comm/bootstrap"
 	"github.com/goccl/goccl/device/cuda"
 	"github.com/goccl/goccl/dist"
 	processgroup "github.com/goccl/goccl/process_group"
+	"github.com/goccl/goccl/process_group/backend/ccl"
 	"github.com/goccl/goccl/process_group/backend/nccl"
 	"github.com/goccl/goccl/process_group/backend/nccl/libnccl"
 )
@@ -58,6 +58,14 @@ func (o *options) cast(ctx context.Context, g *dist.Group) (*cast, error) {
 
 // join makes the sides on GPUs.
 func (o *options) join(ctx context.Context, g *dist.Group, c *cast, dev *cuda.Device, stream *cuda.Stream) error {
+	if o.backend == "ccl" {
+		if err := o.joinOwn(ctx, g, c, dev, stream); err != nil {
+			return err
+		}
+	}
+	if o.backend != "nccl" && o.vs != "nccl" {
+		return nil
+	}
 	settings := []int{0}
 	if o.vs != "" {
 		settings = append(settings, o.ctas...)
@@ -70,7 +78,11 @@ func (o *options) join(ctx context.Context, g *dist.Group, c *cast, dev *cuda.De
 			cfg.Settings.Int(libnccl.MinCTAs, ctas)
 			cfg.Settings.Int(libnccl.MaxCTAs, ctas)
 		}
-		b, err := o.connect(ctx, g, c, cfg)
+		id, err := o.meet(ctx, g, c)
+		if err != nil {
+			return err
+		}
+		b, err := nccl.New(ctx, id, cfg)
 		if err != nil {
 			return err
 		}
@@ -85,31 +97,43 @@ func (o *options) join(ctx context.Context, g *dist.Group, c *cast, dev *cuda.De
 	return nil
 }
 
-// connect makes a backend whose ranks meet through g.
-func (o *options) connect(ctx context.Context, g *dist.Group, c *cast, cfg nccl.Config) (*nccl.Backend, error) {
-	var root *comm.Root
+// joinOwn makes the side of the library's own backend on GPUs.
+func (o *options) joinOwn(ctx context.Context, g *dist.Group, c *cast, dev *cuda.Device, stream *cuda.Stream) error {
+	id, err := o.meet(ctx, g, c)
+	if err != nil {
+		return err
+	}
+	b, err := ccl.New(ctx, id, ccl.Config{Rank: g.Rank(), Size: g.Size(), Name: "bench", Device: dev, InProcess: o.threads > 0, Timeout: 2 * time.Minute})
+	if err != nil {
+		return err
+	}
+	group := processgroup.New(processgroup.Config{Name: "ccl", Rank: g.Rank(), Size: g.Size(), Backend: b, Control: b.Control()})
+	c.undo = append(c.undo, group.Close)
+	c.sides = append(c.sides, &side{name: "ccl", about: dev.Info().Name, g: group.On(stream), stream: stream})
+	return nil
+}
+
+// meet opens a rendezvous for one more group of the ranks of g.
+func (o *options) meet(ctx context.Context, g *dist.Group, c *cast) (id comm.UniqueID, err error) {
+	if g.Size() == 1 {
+		return id, nil
+	}
 	var text []byte
-	if g.Rank() == 0 && g.Size() > 1 {
-		var err error
+	if g.Rank() == 0 {
+		var root *comm.Root
 		if root, err = comm.ListenRoot(ctx, "", comm.RootOptions{Size: g.Size()}); err != nil {
-			return nil, err
+			return id, err
 		}
 		c.undo = append(c.undo, serve(ctx, root))
 		if text, err = root.ID().MarshalText(); err != nil {
-			return nil, err
+			return id, err
 		}
 	}
 	all, err := g.Exchange(ctx, text)
 	if err != nil {
-		return nil, err
+		return id, err
 	}
-	var id bootstrap.UniqueID
-	if g.Size() > 1 {
-		if err := id.UnmarshalText(all[0]); err != nil {
-			return nil, err
-		}
-	}
-	return nccl.New(ctx, id, cfg)
+	return id, id.UnmarshalText(all[0])
 }
 
 // serve runs a rendezvous and returns how to end it: when all ranks have left, since
@@ -149,25 +173,24 @@ func (o *options) device(local int) (*cuda.Device, error) {
 // absent says why what is asked for cannot be measured on this machine by so many
 // ranks, before any of them starts.
 func (o *options) absent(ranks int) error {
-	switch {
-	case !o.onGPU():
+	if !o.onGPU() {
 		return nil
-	case o.backend == "ccl":
-		return fmt.Errorf("%w: backend ccl moves host memory and NCCL that of GPUs; -backend nccl -vs nccl compares NCCL as it is with NCCL tuned", goccl.ErrUnsupported)
 	}
-	if _, err := libnccl.Open(o.library); err != nil {
-		return err
+	if o.backend == "nccl" || o.vs == "nccl" {
+		if _, err := libnccl.Open(o.library); err != nil {
+			return err
+		}
 	}
 	drv, err := cuda.Load()
 	if err != nil {
-		return fmt.Errorf("NCCL moves memory of GPUs: %w", err)
+		return err
 	}
 	all, err := drv.Devices()
 	if err != nil {
-		return fmt.Errorf("NCCL moves memory of GPUs: %w", err)
+		return err
 	}
 	if len(all) < ranks {
-		return fmt.Errorf("%w: NCCL needs a GPU for each of %d ranks, and %d are visible; -n sets the ranks", goccl.ErrUnsupported, ranks, len(all))
+		return fmt.Errorf("%w: each of %d ranks needs a GPU, and %d are visible; -n sets the ranks", goccl.ErrUnsupported, ranks, len(all))
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/dist"
 	"github.com/goccl/goccl/dist/launch"
 )
@@ -75,6 +76,9 @@ func run(ctx context.Context, args []string) int {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
+		if errors.Is(err, goccl.ErrUnsupported) {
+			return 2
+		}
 		return 1
 	}
 	return 0

@@ -37,11 +37,12 @@ type gpuOptions struct {
 	vs      string // "nccl" or nothing
 	ctas    []int  // of the tuned sides of vs
 	graph   bool
+	gpu     bool
 	library string // of NCCL; "": where the dynamic linker finds it
 }
 
 // onGPU reports whether buffers lie on GPUs.
-func (o *gpuOptions) onGPU() bool { return o.backend == "nccl" || o.vs == "nccl" }
+func (o *gpuOptions) onGPU() bool { return o.gpu || o.backend == "nccl" || o.vs == "nccl" }
 
 const usage = `Usage: bench COLLECTIVE [flags]
 
@@ -76,7 +77,8 @@ func parse(args []string) (*options, error) {
 	fs.IntVar(&o.batches, "batches", 9, "batches; the time is the median over them")
 	fs.BoolVar(&o.cold, "cold", false, "rewrite the input before every timed operation, as a training step does")
 	fs.StringVar(&o.json, "json", "", "append one JSON object a row to this file")
-	fs.StringVar(&o.backend, "backend", "ccl", "what moves the data: ccl (host memory), nccl (one GPU for each rank)")
+	fs.StringVar(&o.backend, "backend", "ccl", "what moves the data: ccl, the library's own, or nccl, on GPUs")
+	fs.BoolVar(&o.gpu, "gpu", false, "buffers on GPUs, one for each rank, which nccl always has")
 	fs.StringVar(&o.vs, "vs", "", "nccl: time NCCL beside the backend, as it is and tuned, in turns")
 	fs.StringVar(&ctas, "ctas", "32,64", "what the tuned sides of -vs set NCCL's minCTAs and maxCTAs to")
 	fs.BoolVar(&o.graph, "graph", false, "on GPUs: capture a batch as a CUDA graph and time its replay")

@@ -44,6 +44,10 @@ func (s *side) batch(ctx context.Context, t *task, iters int, graph *cuda.Execut
 		for range iters {
 			works = append(works, t.start())
 		}
+		// The last of a group ends last; it may run on another stream.
+		if err := works[iters-1].Join(s.stream); err != nil {
+			return 0, errors.Join(err, processgroup.WaitAll(ctx, works...))
+		}
 	}
 	if err := s.stream.Sync(ctx); err != nil {
 		return 0, errors.Join(err, processgroup.WaitAll(ctx, works...))
@@ -78,7 +82,7 @@ func (t *task) capture(ctx context.Context, sides []*side, iters []int) ([]*cuda
 			for range iters[i] {
 				works = append(works, t.start())
 			}
-			return nil
+			return works[len(works)-1].Join(s.stream)
 		})
 		if err == nil {
 			err = processgroup.WaitAll(ctx, works...)

@@ -62,7 +62,7 @@ func TestInitRefusesBadConfigs(t *testing.T) {
 	require.ErrorContains(t, err, `has no backend called "none"`)
 	_, err = dist.Init(t.Context(), dist.Config{Device: gpu{}})
 	require.ErrorIs(t, err, goccl.ErrUnsupported)
-	require.ErrorContains(t, err, "backend ccl moves host memory and was given cuda:3")
+	require.ErrorContains(t, err, "nothing that runs collectives on cuda:3")
 }
 
 // gpu is a device that is not there.
