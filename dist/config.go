@@ -51,6 +51,10 @@ type Config struct {
 	// brings in.
 	Device device.Device
 
+	// ShareDevice lets ranks of one process use one GPU, if all of them agree. It is
+	// for tests: their kernels share what the GPU can do.
+	ShareDevice bool // GOCCL_SHARE_GPU
+
 	// Options are settings of backends other than ccl, by the name of the backend
 	// and its own for the setting, such as "nccl.maxCTAs". Those of other backends
 	// than the one in use do nothing.

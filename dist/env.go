@@ -39,6 +39,7 @@ func FromEnv(envs ...Env) Config {
 			HostID:     s.HostID,
 			NoShm:      s.ShmDisable,
 		},
+		ShareDevice: s.ShareGPU,
 		Tuning: Tuning{Algorithm: s.Algorithm, Protocol: s.Protocol, MaxChannels: s.MaxChannels, ChunkBytes: s.ChunkBytes,
 			Deterministic: s.Deterministic},
 		Backend:  s.Backend,

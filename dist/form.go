@@ -124,7 +124,7 @@ func (j *Job) engine(ctx context.Context, id comm.UniqueID, d draft) (backend.En
 func (j *Job) ccl(d draft) ccl.Config {
 	t, tr := j.cfg.Tuning, j.cfg.Transport
 	cfg := ccl.Config{Rank: d.me, Size: len(d.ranks), Name: d.name, Job: j.cfg.Job, Settings: t.settings(), HostID: tr.HostID,
-		NoShm: tr.NoShm, InProcess: j.local, Device: j.cfg.Device, Decorate: tr.Decorate, Timeout: j.cfg.Timeout, Logger: j.cfg.Logger,
+		NoShm: tr.NoShm, InProcess: j.local, Device: j.cfg.Device, ShareDevice: j.cfg.ShareDevice, Decorate: tr.Decorate, Timeout: j.cfg.Timeout, Logger: j.cfg.Logger,
 		Force: ccl.Force{Algorithm: t.Algorithm, Protocol: t.Protocol, MaxChannels: t.MaxChannels, ChunkBytes: t.ChunkBytes}}
 	cfg.Tuner = t.Tuner
 	if t.Deterministic {

@@ -81,7 +81,7 @@ func TestParseTypedValues(t *testing.T) {
 	e := env{vars: []string{"GOCCL_ALGO=twoshot", "NCCL_PROTO=LL", "GOCCL_TIMEOUT=90s", "NCCL_DEBUG=INFO", "GOCCL_SOCKET_IFNAME=^lo",
 		"GOCCL_HOSTID=Node-A", "NCCL_SHM_DISABLE=1", "GOCCL_MAX_CHANNELS=2", "GOCCL_DUMP_DIR=/tmp/d", "GOCCL_PORT_RANGE=4000-4010",
 		"GOCCL_DETERMINISTIC=1", "GOCCL_CHUNK_BYTES=64K", "GOCCL_JOB_ID=j7", "GOCCL_LISTEN_FD=5",
-		"GOCCL_BACKEND=nccl", "GOCCL_NCCL_LIB=/lib/nccl.so"}}
+		"GOCCL_BACKEND=nccl", "GOCCL_NCCL_LIB=/lib/nccl.so", "GOCCL_SHARE_GPU=1"}}
 	s, warnings, err := Parse(e.lookup, e.vars)
 	require.NoError(t, err)
 	require.Empty(t, warnings)
@@ -95,7 +95,7 @@ func TestParseTypedValues(t *testing.T) {
 	require.Equal(t, Settings{Algorithm: goccl.TwoShot, Protocol: goccl.LL, Timeout: 90 * time.Second, Debug: slog.LevelInfo,
 		SocketIfname: Interfaces{Names: []string{"lo"}, Exclude: true}, HostID: "Node-A", ShmDisable: true, MaxChannels: 2,
 		DumpDir: "/tmp/d", PortRange: PortRange{First: 4000, Last: 4010}, Deterministic: true, ChunkBytes: 64 << 10, JobID: "j7", ListenFD: 5,
-		Backend: "nccl", NCCLLib: "/lib/nccl.so"}, s)
+		Backend: "nccl", NCCLLib: "/lib/nccl.so", ShareGPU: true}, s)
 }
 
 func TestEmptyEnvironmentIsDefault(t *testing.T) {

@@ -25,6 +25,7 @@ type Settings struct {
 	ChunkBytes    int // 0: chosen by size
 	ListenFD      int // an open listening socket that this process inherited; -1: none
 	ShmDisable    bool
+	ShareGPU      bool
 	Deterministic bool
 
 	// Given lists the knobs that were set, in the order of All.
