@@ -2,5 +2,5 @@ package table
 
 // Groups returns all groups, in an order in which each is after those it uses.
 func Groups() []Group {
-	return []Group{elementwise(), mlp()}
+	return []Group{elementwise(), mlp(), interp()}
 }
