@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/dist"
 	processgroup "github.com/goccl/goccl/process_group"
 	"github.com/goccl/goccl/process_group/backend/ccl"
+	_ "github.com/goccl/goccl/process_group/backend/ccl/cuda" // operations on GPUs
 	"github.com/goccl/goccl/process_group/backend/nccl"
 	"github.com/goccl/goccl/process_group/backend/nccl/libnccl"
 )

@@ -90,6 +90,9 @@ func (s *suite) rows(short bool) []shape {
 		}
 		shapes[i] = c
 	}
+	if s.Only != nil {
+		shapes = slices.DeleteFunc(shapes, func(c shape) bool { return !s.Only(c.form.name, c.dtype, c.redop) })
+	}
 	slices.SortStableFunc(shapes, func(a, b shape) int { return a.ranks - b.ranks })
 	return shapes
 }
