@@ -144,18 +144,36 @@ func (e *encoder) reduces() bool {
 	return false
 }
 
+// kernelNames lists all kernels: one for each protocol and reduction.
+func kernelNames() (names []string) {
+	for _, p := range []string{kernelLL, kernelSimple} {
+		for _, r := range []string{reductionCopy, reductionF32, reductionBF16} {
+			names = append(names, p+r)
+		}
+	}
+	return names
+}
+
+const (
+	kernelLL      = "interp_ll_"
+	kernelSimple  = "interp_simple_"
+	reductionCopy = "copy"
+	reductionF32  = "sum_f32"
+	reductionBF16 = "sum_bf16"
+)
+
 // reduction names the operation of the kernel.
 func (e *encoder) reduction() (string, error) {
 	k := e.p.Key
 	switch sums := k.Op == goccl.Sum || k.Op == goccl.Avg || k.Op == goccl.PreMulSum(0).Kind(); {
 	case k.Coll == goccl.Barrier: // reduces nothing, by whatever operation
-		return "sum_f32", nil
+		return reductionF32, nil
 	case !e.reduces():
-		return "copy", nil
+		return reductionCopy, nil
 	case sums && k.DType == goccl.F32:
-		return "sum_f32", nil
+		return reductionF32, nil
 	case sums && k.DType == goccl.BF16:
-		return "sum_bf16", nil
+		return reductionBF16, nil
 	}
 	return "", fmt.Errorf("%w: %v of %v on a GPU (there are sum, avg and premulsum of f32 and bf16)", goccl.ErrUnsupported, k.Op, k.DType)
 }
@@ -163,9 +181,9 @@ func (e *encoder) reduction() (string, error) {
 func (e *encoder) kernel() string {
 	name, _ := e.reduction() // checked
 	if e.m.Simple {
-		return "interp_simple_" + name
+		return kernelSimple + name
 	}
-	return "interp_ll_" + name
+	return kernelLL + name
 }
 
 // lanes returns the lanes of a channel.

@@ -19,3 +19,6 @@ func (r *Rank) State() (addr uintptr, bytes int) { return r.state.Addr(), r.stat
 
 // Fault is the reason for which a kernel gave up.
 func (r *Rank) Fault() uint32 { return r.status.Fault() }
+
+// FillImages leaves no room for images.
+func (r *Rank) FillImages() { r.used = r.images.Bytes() }

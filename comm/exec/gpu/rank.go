@@ -15,6 +15,10 @@ import (
 // MaxWindows is the most windows of a Rank at a time; their numbers are below it.
 const MaxWindows = 1024
 
+// imageBytes is room for Programs, some hundreds of them. When it is full each gets
+// memory of its own.
+const imageBytes = 2 << 20
+
 // Config is what a Rank is made of.
 type Config struct {
 	Rank   int
@@ -33,15 +37,20 @@ type Rank struct {
 	windows device.Memory
 	handle  []byte
 
-	mu      sync.Mutex
-	peers   []device.Memory // by rank, nil for this one; nil until Map
-	bases   []uintptr       // by rank
 	kernels map[string]Kernel
-	images  []device.Memory
-	closed  bool
+
+	mu     sync.Mutex
+	peers  []device.Memory // by rank, nil for this one; nil until Map
+	bases  []uintptr       // by rank
+	images device.Memory
+	used   int             // of images
+	more   []device.Memory // for images that found no room
+	closed bool
 }
 
-// New allocates what a rank needs of its own. The others reach it by Handle.
+// New allocates what a rank needs of its own, and loads all kernels: while kernels
+// wait for each other it would be too late for either. The others reach the rank by
+// Handle.
 func New(cfg Config) (*Rank, error) {
 	if err := cfg.Layout.Check(); err != nil {
 		return nil, err
@@ -68,9 +77,15 @@ func (r *Rank) alloc() (err error) {
 		"region":  {&r.region, max(l.Bytes(), 1)}, // of one rank: nothing
 		"state":   {&r.state, l.Channels * l.stateBytes()},
 		"windows": {&r.windows, MaxWindows * r.windowBytes()},
+		"images":  {&r.images, imageBytes},
 	} {
 		if *m.into, err = d.Alloc(m.bytes); err != nil {
 			return fmt.Errorf("rank %d: %d bytes of device memory for its %s: %w", r.cfg.Rank, m.bytes, what, err)
+		}
+	}
+	for _, name := range kernelNames() {
+		if r.kernels[name], err = d.Kernel(name); err != nil {
+			return err
 		}
 	}
 	r.handle, err = d.Export(r.region)
@@ -130,9 +145,8 @@ func (r *Rank) SetWindow(id uint32, addrs []uintptr, bytes int64) error {
 	return r.cfg.Device.Write(r.windows.Addr()+uintptr(int(id)*r.windowBytes()), b)
 }
 
-// Bind makes p ready to be launched: encodes it, uploads it and loads its kernel. It
-// needs no peer. It may wait for the device, so it has no place between launches
-// that wait for each other.
+// Bind makes p ready to be launched: encodes and uploads it. It needs no peer, and
+// waits for no kernel as long as there is room for images.
 func (r *Rank) Bind(p *plan.Program) (*Bound, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,23 +166,29 @@ func (r *Rank) Bind(p *plan.Program) (*Bound, error) {
 }
 
 func (r *Rank) upload(p *plan.Program, m *Image) (*Bound, error) {
-	k := r.kernels[m.Kernel]
-	if k == nil {
-		var err error
-		if k, err = r.cfg.Device.Kernel(m.Kernel); err != nil {
-			return nil, err
-		}
-		r.kernels[m.Kernel] = k
-	}
-	mem, err := r.cfg.Device.Alloc(len(m.Bytes))
+	addr, err := r.place(len(m.Bytes))
 	if err != nil {
 		return nil, fmt.Errorf("%d bytes of device memory for a Program: %w", len(m.Bytes), err)
 	}
-	r.images = append(r.images, mem)
-	if err := r.cfg.Device.Write(mem.Addr(), m.Bytes); err != nil {
+	if err := r.cfg.Device.Write(addr, m.Bytes); err != nil {
 		return nil, err
 	}
-	return newBound(r, p, m, k, mem.Addr()), nil
+	return newBound(r, p, m, r.kernels[m.Kernel], addr), nil
+}
+
+// place returns memory for an image.
+func (r *Rank) place(bytes int) (uintptr, error) {
+	if r.used+bytes <= r.images.Bytes() {
+		at := r.images.Addr() + uintptr(r.used)
+		r.used += (bytes + 127) / 128 * 128
+		return at, nil
+	}
+	m, err := r.cfg.Device.Alloc(bytes)
+	if err != nil {
+		return 0, err
+	}
+	r.more = append(r.more, m)
+	return m.Addr(), nil
 }
 
 // Abort ends all kernels of this rank, now and later. Any goroutine may call it.
@@ -196,7 +216,7 @@ func (r *Rank) Close() error {
 	}
 	r.closed = true
 	var errs []error
-	for _, m := range append(append(r.images, r.peers...), r.windows, r.state, r.region) {
+	for _, m := range append(append(r.more, r.peers...), r.images, r.windows, r.state, r.region) {
 		if m != nil {
 			errs = append(errs, m.Free())
 		}

@@ -1,6 +1,7 @@
 package gpu_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,4 +77,21 @@ func TestThreadsFollowTheSize(t *testing.T) {
 		b.SetThreads(96)
 		require.Equal(t, 96, b.Threads(1<<20))
 	}
+}
+
+// TestImagesFindRoom binds more Programs than there is room for.
+func TestImagesFindRoom(t *testing.T) {
+	w, _ := newWorld(t, 2)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for round := range 2 {
+		for _, p := range []goccl.Protocol{goccl.LL, goccl.Simple} {
+			k := gputest.KeyOf(w.Layout, goccl.AllReduce, goccl.Ring, p, goccl.F32)
+			k.Channels = uint8(1 + round)
+			w.Do(gputest.Op{Key: k, Elems: 100, Threads: 8}, rng)
+		}
+		for _, r := range w.Ranks {
+			r.FillImages()
+		}
+	}
+	w.Run(1)
 }
