@@ -157,20 +157,13 @@ func (b *bench) time(bs []*gpu.Bound, unit int64) (eager, graph time.Duration) {
 			require.NoError(b.t, x.Close())
 		}
 	}()
-	eager = b.median(func(r int) error { return launch(r, ops) }) / time.Duration(ops)
-	graph = b.median(func(r int) error {
-		for range replays {
-			if err := b.m.replay(r, graphs[r]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}) / time.Duration(ops*replays)
+	eager = b.median(ops, func(r int) error { return launch(r, 1) }) / time.Duration(ops)
+	graph = b.median(replays, func(r int) error { return b.m.replay(r, graphs[r]) }) / time.Duration(ops*replays)
 	return eager, graph
 }
 
-// median times what queue queues on each rank.
-func (b *bench) median(queue func(r int) error) time.Duration {
+// median times what queue queues, times over, on the ranks in turn.
+func (b *bench) median(times int, queue func(r int) error) time.Duration {
 	b.t.Helper()
 	var all []time.Duration
 	for range trials + 1 { // the first one warms up
@@ -183,7 +176,9 @@ func (b *bench) median(queue func(r int) error) time.Duration {
 			return sec.RecordTo(b.timers[r][i])
 		}
 		b.each(func(r int) error { return mark(r, 0) })
-		b.each(queue)
+		for range times {
+			b.each(queue)
+		}
 		b.each(func(r int) error { return mark(r, 1) })
 		require.NoError(b.t, b.m.Run(0))
 		slowest := time.Duration(0)
