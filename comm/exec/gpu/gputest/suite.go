@@ -22,8 +22,11 @@ func Rounds(n int) int {
 func Suite(t *testing.T, ranks []int, make func(t *testing.T, n int) Machine) {
 	for _, n := range ranks {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
-			for name, f := range map[string]func(w *World){"equal": equal, "sequences": sequences, "replay": replay, "lanes": lanes} {
-				t.Run(name, func(t *testing.T) { f(New(t, Small(n), make(t, n))) })
+			for _, c := range []struct {
+				name string
+				f    func(w *World)
+			}{{"equal", equal}, {"replay", replay}, {"lanes", lanes}, {"sequences", sequences}} {
+				t.Run(c.name, func(t *testing.T) { c.f(New(t, Small(n), make(t, n))) })
 			}
 		})
 	}
