@@ -78,18 +78,10 @@ func introduce(t *testing.T, g *testproc.Group) {
 	}
 }
 
-// gpuOf is the GPU of a rank: the argument says on how many they are.
-func gpuOf(c *testproc.Child) int {
-	if c.Arg == "one GPU" {
-		return 0
-	}
-	return c.Rank
-}
-
 // opsRank is one rank of random operations that all ranks derive from one seed.
 func opsRank(c *testproc.Child) error {
 	return inChild(func(t testing.TB) {
-		m := newMachine(t, gpuOf(c))
+		m := newMachine(t, c.Rank)
 		l := gputest.Small(c.Size)
 		w := gputest.NewOne(t, l, m, c.Rank, exchange(t, c))
 		rng := rand.New(rand.NewPCG(31, 32))
@@ -112,28 +104,26 @@ func opsRank(c *testproc.Child) error {
 	})
 }
 
-// TestGPUProcesses runs ranks as processes that share memory by handles.
+// TestGPUProcesses runs ranks as processes that share memory by handles. Each has a
+// GPU: processes on one GPU take turns, and kernels that wait for each other would
+// wait for long.
 func TestGPUProcesses(t *testing.T) {
-	for name, indices := range places {
-		t.Run(name, func(t *testing.T) {
-			driver(t, indices[1]+1)
-			g := testproc.Start(t, "ops", 2, testproc.Options{Arg: name})
-			introduce(t, g)
-			for _, line := range g.WaitReady(t) {
-				require.Equal(t, "done", line)
-			}
-			for _, p := range g.Procs {
-				p.Send(t, "leave")
-			}
-			g.Wait(t)
-		})
+	driver(t, 2)
+	g := testproc.Start(t, "ops", 2, testproc.Options{})
+	introduce(t, g)
+	for _, line := range g.WaitReady(t) {
+		require.Equal(t, "done", line)
 	}
+	for _, p := range g.Procs {
+		p.Send(t, "leave")
+	}
+	g.Wait(t)
 }
 
 // waitRank waits in a kernel for rank 1, which is killed, and then goes on alone.
 func waitRank(c *testproc.Child) error {
 	return inChild(func(t testing.TB) {
-		m := newMachine(t, gpuOf(c))
+		m := newMachine(t, c.Rank)
 		l := gputest.Small(c.Size)
 		w := gputest.NewOne(t, l, m, c.Rank, exchange(t, c))
 		rng := rand.New(rand.NewPCG(41, 42))
@@ -161,18 +151,14 @@ func waitRank(c *testproc.Child) error {
 
 // TestGPUPeerIsKilled kills a rank for which another's kernel waits.
 func TestGPUPeerIsKilled(t *testing.T) {
-	for name, indices := range places {
-		t.Run(name, func(t *testing.T) {
-			driver(t, indices[1]+1)
-			g := testproc.Start(t, "wait", 2, testproc.Options{Arg: name})
-			introduce(t, g)
-			for _, line := range g.WaitReady(t) {
-				require.Equal(t, "met", line)
-			}
-			require.Equal(t, "waits", g.Procs[0].Next(t))
-			g.Procs[1].Kill(t)
-			g.Procs[0].Send(t, "killed")
-			require.NoError(t, g.Procs[0].Wait(t), "%s", g.Procs[0].Output())
-		})
+	driver(t, 2)
+	g := testproc.Start(t, "wait", 2, testproc.Options{})
+	introduce(t, g)
+	for _, line := range g.WaitReady(t) {
+		require.Equal(t, "met", line)
 	}
+	require.Equal(t, "waits", g.Procs[0].Next(t))
+	g.Procs[1].Kill(t)
+	g.Procs[0].Send(t, "killed")
+	require.NoError(t, g.Procs[0].Wait(t), "%s", g.Procs[0].Output())
 }
