@@ -41,11 +41,18 @@ type accelerator struct {
 
 var _ comm.Accelerator = (*accelerator)(nil)
 
+// sharedChannels is the most channels of ranks that share a GPU: their blocks wait
+// for each other, so all of them must be resident together.
+const sharedChannels = 8
+
 // New returns what runs the collectives of rank, of size, on dev, which stays the
 // caller's. share lets ranks of one process use one GPU, if all of them agree. It
 // allocates the memory that peers write into.
 func New(dev *cuda.Device, rank, size int, share bool) (comm.Accelerator, error) {
 	a := &accelerator{dev: dev, kernel: interp.New(dev), layout: gpu.DefaultLayout(size), share: share}
+	if share {
+		a.layout.Channels = min(a.layout.Channels, sharedChannels)
+	}
 	var err error
 	a.rank, err = gpu.New(gpu.Config{Rank: rank, Layout: a.layout, Device: a.kernel})
 	if err != nil {
