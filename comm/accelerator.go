@@ -23,7 +23,7 @@ type Accelerator interface {
 	// Bind makes a Program ready. It waits for no peer.
 	Bind(p *plan.Program) (Launcher, error)
 	// Abort ends what runs, within milliseconds, and all that is started later. Any
-	// goroutine may call it; it does not wait.
+	// goroutine may call it, also after Close; it does not wait.
 	Abort()
 	// Close frees everything. What all ranks have started has ended.
 	Close() error

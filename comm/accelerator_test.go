@@ -315,3 +315,27 @@ func TestDeviceOnOneRankIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "has a device and rank 1 (")
 	require.True(t, acc.closed)
 }
+
+// captured is a stream whose work goes into a graph.
+type captured struct {
+	device.Stream
+	on bool
+}
+
+func (c *captured) Capturing() (bool, error) { return c.on, nil }
+
+// An operation that is captured ends with the capture, and not by its event, which
+// cannot be asked.
+func TestCapturedOperationEndsWithTheCapture(t *testing.T) {
+	r := newRig(t, 2, nil)
+	s := &captured{Stream: r.user[0], on: true}
+	v := []float32{1}
+	b := r.on(0, v)
+	w := r.cs[0].Do(comm.Call{Coll: goccl.AllReduce, Op: goccl.Sum, Src: b, Dst: b, Stream: s})
+	done, err := w.Test()
+	require.NoError(t, err)
+	require.False(t, done)
+	s.on = false
+	require.NoError(t, w.Wait(context.Background()), "though rank 1 has not come")
+	require.NoError(t, r.sum(1, r.on(1, []float32{2})).Wait(context.Background()))
+}

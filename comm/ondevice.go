@@ -222,8 +222,23 @@ func (d *devices) key(call *Call, dt goccl.DType, unit int64, dec Decision) (pla
 	return key, nil
 }
 
+// capturer is a stream whose work can be captured into a graph. An operation that is
+// captured does not run, and its event cannot be asked: for the host it has ended
+// when the capture has. Until then Join makes other streams wait for it, as they must
+// before the end of the capture.
+type capturer interface{ Capturing() (bool, error) }
+
 // launch queues t after the work of the caller's stream.
 func (d *devices) launch(t *Task, l Launcher) error {
+	t.capture = nil
+	if s, ok := t.Stream.(capturer); ok {
+		switch captured, err := s.Capturing(); {
+		case err != nil:
+			return err
+		case captured:
+			t.capture = s
+		}
+	}
 	before, err := t.Stream.Record()
 	if err != nil {
 		return err
@@ -249,10 +264,19 @@ func (d *devices) launch(t *Task, l Launcher) error {
 	return nil
 }
 
+// ended reports whether t has ended on the device.
+func (d *devices) ended(t *Task) (bool, error) {
+	if t.capture != nil {
+		captured, err := t.capture.Capturing()
+		return !captured, err
+	}
+	return t.end.Done()
+}
+
 // pop ends t, the oldest. Called with mu held.
 func (d *devices) pop(t *Task, err error) {
 	t.end.Release()
-	t.end = nil
+	t.end, t.capture = nil, nil
 	t.over(err)
 	t.done = true
 	if d.head = t.next; d.head == nil {

@@ -34,7 +34,7 @@ func (c *Communicator) settleDevice() {
 	d := c.onDevice
 	f := c.failed.Load()
 	for t := d.head; t != nil; t = d.head {
-		done, err := t.end.Done()
+		done, err := d.ended(t)
 		switch {
 		case f != nil && (done || err != nil || time.Since(f.at) > abortGrace):
 			d.pop(t, c.taskError(t, f.err))
@@ -54,13 +54,13 @@ func (c *Communicator) settleDevice() {
 	}
 }
 
-// Turns of a wait for a device: first looking again at once, then sleeping, ever
-// longer. A look costs some hundred nanoseconds.
+// Turns of a wait for a device: first looking again at once, as a look costs some
+// hundred nanoseconds, then sleeping, a while longer when it has been a while.
 const (
-	deviceHot  = 256
+	deviceHot  = 2000
 	deviceNap  = 20 * time.Microsecond
-	deviceNaps = 50 // before they grow
-	deviceLong = time.Millisecond
+	deviceNaps = 500 // before they grow
+	deviceLong = 200 * time.Microsecond
 )
 
 // waitOnDevice is WaitLocked for an operation on a device.

@@ -53,6 +53,7 @@ type Task struct {
 	sig      uint32
 	next     *Task
 	done     bool         // guarded by engine.mu
+	capture  capturer     // of the caller's stream, when it captured the operation
 	away     bool         // runs on a device
 	end      device.Event // of an operation that is away and not known to have ended
 	broken   bool         // failed on this rank; ends when the cause is known to all

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm"
@@ -37,6 +38,9 @@ type accelerator struct {
 	rank   *gpu.Rank
 	layout gpu.Layout
 	share  bool
+
+	mu     sync.Mutex
+	closed bool
 }
 
 var _ comm.Accelerator = (*accelerator)(nil)
@@ -134,11 +138,24 @@ func (a *accelerator) Bind(p *plan.Program) (comm.Launcher, error) {
 	return b, nil
 }
 
-// Abort implements comm.Accelerator.
-func (a *accelerator) Abort() { a.rank.Abort() }
+// Abort implements comm.Accelerator. After Close there is nothing to abort, nor the
+// word that says so.
+func (a *accelerator) Abort() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed {
+		a.rank.Abort()
+	}
+}
 
 // Close implements comm.Accelerator.
 func (a *accelerator) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil
+	}
+	a.closed = true
 	if err := a.rank.Close(); err != nil {
 		return err
 	}
