@@ -339,3 +339,11 @@ func TestCapturedOperationEndsWithTheCapture(t *testing.T) {
 	require.NoError(t, w.Wait(context.Background()), "though rank 1 has not come")
 	require.NoError(t, r.sum(1, r.on(1, []float32{2})).Wait(context.Background()))
 }
+
+func TestDeviceOfOneRank(t *testing.T) {
+	r := newRig(t, 1, nil)
+	require.Len(t, r.accs[0].met, 1)
+	v := []float32{3}
+	require.NoError(t, r.sum(0, r.on(0, v)).Wait(context.Background()))
+	require.Equal(t, float32(3), v[0])
+}

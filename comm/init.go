@@ -113,7 +113,7 @@ func (c *Communicator) alone() error {
 	c.waiter.Policy = spin.Policy{Local: true}
 	c.spawnRunner()
 	if c.acc != nil {
-		if err := c.readyDevice(); err != nil {
+		if err := c.aloneOnDevice(); err != nil {
 			return errors.Join(err, c.Close())
 		}
 	}

@@ -63,6 +63,18 @@ func (c *Communicator) meetOnDevice() error {
 	return c.readyDevice()
 }
 
+// aloneOnDevice is meetOnDevice for a communicator of one rank.
+func (c *Communicator) aloneOnDevice() error {
+	own, err := c.acc.Announce()
+	if err != nil {
+		return err
+	}
+	if err := c.acc.Meet([][]byte{own}); err != nil {
+		return err
+	}
+	return c.readyDevice()
+}
+
 // announced is the name under which a rank says what its accelerator announces.
 const announced = "accelerator"
 

@@ -67,8 +67,12 @@ func mismatches(t *testing.T, s *suite) {
 			return []processgroup.Work{g.AllReduce(buf(g, 4), goccl.Sum), g.Broadcast(buf(g, 4), 0)}
 		}, []string{"allreduce", "broadcast", "#1"}},
 	}
+	lacks := map[string]bool{"redop": !s.has(goccl.F32, goccl.Max), "dtype": !s.has(goccl.F64, goccl.Sum)}
 	for _, n := range s.sizes(2, 4) {
 		for _, c := range cases {
+			if lacks[c.name] {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/ranks%d", c.name, n), func(t *testing.T) {
 				gs := s.groups(t, n)
 				odd := n - 1

@@ -204,7 +204,7 @@ func staleHandle(t *testing.T, s *suite) {
 			return err
 		}
 		for range 50 {
-			if err := allReduce(ctx, s, g, []int32{1}, goccl.Sum); err != nil {
+			if err := allReduce(ctx, s, g, []float32{1}, goccl.Sum); err != nil {
 				return err
 			}
 		}
@@ -212,7 +212,7 @@ func staleHandle(t *testing.T, s *suite) {
 	})
 	// An operation is under way in what may be the same Op. The old handle says
 	// how its own ended.
-	later := gs[0].AllReduce(put(s, gs[0], []int32{1}), goccl.Sum)
+	later := gs[0].AllReduce(put(s, gs[0], []float32{1}), goccl.Sum)
 	all(t, gs[:1], func(ctx context.Context, _ *processgroup.Group) error {
 		if done, err := old[0].Test(); !done || err != nil {
 			return fmt.Errorf("old handle: done %v, %v", done, err)
@@ -228,7 +228,7 @@ func staleHandle(t *testing.T, s *suite) {
 		return old[0].Wait(ctx)
 	})
 	all(t, gs[1:], func(ctx context.Context, g *processgroup.Group) error {
-		return allReduce(ctx, s, g, []int32{1}, goccl.Sum)
+		return allReduce(ctx, s, g, []float32{1}, goccl.Sum)
 	})
 	all(t, gs[:1], func(ctx context.Context, _ *processgroup.Group) error { return later.Wait(ctx) })
 	if err := (processgroup.Work{}).Wait(context.Background()); !errors.Is(err, goccl.ErrInvalid) {
@@ -271,7 +271,7 @@ func contextBoundsTheWait(t *testing.T, s *suite) {
 func recorder(t *testing.T, s *suite) {
 	all(t, s.groups(t, 2), func(ctx context.Context, g *processgroup.Group) error {
 		b := make([]float32, 4)
-		w := g.AllReduce(put(s, g, b), goccl.Max, processgroup.Label("first"))
+		w := g.AllReduce(put(s, g, b), goccl.Sum, processgroup.Label("first"))
 		v := g.Broadcast(put(s, g, b[:3]), 1)
 		if err := processgroup.WaitAll(ctx, w, v); err != nil {
 			return err

@@ -81,6 +81,11 @@ type suite struct {
 	memory  *memory
 }
 
+// has reports whether the backend reduces d by op.
+func (s *suite) has(d goccl.DType, op goccl.ReduceOp) bool {
+	return s.Only == nil || s.Only("allreduce", d, op)
+}
+
 // most is how many ranks there can be.
 func (s *suite) most() int {
 	if len(s.Devices) > 0 {
