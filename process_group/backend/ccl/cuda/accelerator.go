@@ -39,27 +39,26 @@ type accelerator struct {
 	layout gpu.Layout
 	share  bool
 
+	granted  int // channels, by the ledger
+	channels int // that all ranks have
+
 	mu     sync.Mutex
 	closed bool
 }
 
 var _ comm.Accelerator = (*accelerator)(nil)
 
-// sharedChannels is the most channels of ranks that share a GPU: their blocks wait
-// for each other, so all of them must be resident together.
-const sharedChannels = 8
-
 // New returns what runs the collectives of rank, of size, on dev, which stays the
 // caller's. share lets ranks of one process use one GPU, if all of them agree. It
 // allocates the memory that peers write into.
 func New(dev *cuda.Device, rank, size int, share bool) (comm.Accelerator, error) {
 	a := &accelerator{dev: dev, kernel: interp.New(dev), layout: gpu.DefaultLayout(size), share: share}
-	if share {
-		a.layout.Channels = min(a.layout.Channels, sharedChannels)
-	}
+	a.granted = ledger.take(dev.Info().UUID, dev.Info().SMs, a.layout.Channels)
+	a.channels = a.granted
 	var err error
 	a.rank, err = gpu.New(gpu.Config{Rank: rank, Layout: a.layout, Device: a.kernel})
 	if err != nil {
+		ledger.giveBack(dev.Info().UUID, a.granted)
 		return nil, err
 	}
 	return a, nil
@@ -72,7 +71,9 @@ type greeting struct {
 	PID    int        `json:"pid"`
 	Share  bool       `json:"share"`
 	Layout gpu.Layout `json:"layout"`
-	Region []byte     `json:"region"`
+	// Channels are granted to this rank; all use the fewest.
+	Channels int    `json:"channels"`
+	Region   []byte `json:"region"`
 }
 
 // Device implements comm.Accelerator.
@@ -80,7 +81,7 @@ func (a *accelerator) Device() device.Device { return a.dev }
 
 // Announce implements comm.Accelerator.
 func (a *accelerator) Announce() ([]byte, error) {
-	return json.Marshal(greeting{GPU: a.dev.Info().UUID.String(), Name: a.dev.Info().Name, PID: os.Getpid(), Share: a.share, Layout: a.layout, Region: a.rank.Handle()})
+	return json.Marshal(greeting{GPU: a.dev.Info().UUID.String(), Name: a.dev.Info().Name, PID: os.Getpid(), Share: a.share, Layout: a.layout, Channels: a.granted, Region: a.rank.Handle()})
 }
 
 // Meet implements comm.Accelerator.
@@ -92,6 +93,7 @@ func (a *accelerator) Meet(announced [][]byte) error {
 			return fmt.Errorf("%w: what rank %d says of its GPU: %w", goccl.ErrMismatch, r, err)
 		}
 		regions[r] = all[r].Region
+		a.channels = max(min(a.channels, all[r].Channels), 1)
 	}
 	if err := check(all); err != nil {
 		return err
@@ -126,7 +128,7 @@ func check(all []greeting) error {
 func (a *accelerator) Limits() comm.Limits {
 	ll, shotLL := a.layout.MaxChunk(goccl.LL)
 	simple, shotSimple := a.layout.MaxChunk(goccl.Simple)
-	return comm.Limits{Channels: a.layout.Channels, LL: int64(ll), Simple: int64(simple), ShotLL: int64(shotLL), ShotSimple: int64(shotSimple)}
+	return comm.Limits{Channels: a.channels, LL: int64(ll), Simple: int64(simple), ShotLL: int64(shotLL), ShotSimple: int64(shotSimple)}
 }
 
 // Bind implements comm.Accelerator.
@@ -156,6 +158,7 @@ func (a *accelerator) Close() error {
 		return nil
 	}
 	a.closed = true
+	defer ledger.giveBack(a.dev.Info().UUID, a.granted)
 	if err := a.rank.Close(); err != nil {
 		return err
 	}
