@@ -25,6 +25,7 @@ type Event struct {
 	dev    *Device
 	handle uintptr
 	kind   eventKind
+	shared bool // between processes: streams of other GPUs cannot wait for it
 }
 
 // eventKind says what becomes of an event that is released.
@@ -125,8 +126,14 @@ func (c Section) Record() (*Event, error) {
 // point at which e was recorded before; streams that wait for that one still do.
 func (c Section) RecordTo(e *Event) error { return c.fast(cuEventRecord, e.handle, c.s.handle) }
 
-// Wait makes later work of the stream wait for e, of any device.
-func (c Section) Wait(e *Event) error { return c.fast(cuStreamWaitEvent, c.s.handle, e.handle, 0) }
+// Wait makes later work of the stream wait for e, of any device. Only an event that
+// processes share (see NewSharedEvent) must be of the stream's own.
+func (c Section) Wait(e *Event) error {
+	if e.shared && e.dev.ctx != c.s.dev.ctx {
+		return c.s.dev.apart(e)
+	}
+	return c.fast(cuStreamWaitEvent, c.s.handle, e.handle, 0)
+}
 
 // Handle returns the driver's handle, for other libraries.
 func (e *Event) Handle() uintptr { return e.handle }

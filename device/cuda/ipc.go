@@ -100,30 +100,48 @@ func (d *Device) OpenShared(h IPCHandle) (*Memory, error) {
 	return m, nil
 }
 
-// NewSharedEvent returns an event that other processes can open.
+// eventHandleBytes is the length of what Event.Share returns.
+const eventHandleBytes = 64 + 16
+
+// NewSharedEvent returns an event that other processes can open. Streams of this
+// device wait for it and record it. A stream of another GPU cannot: the driver
+// crashes when it is told to wait for an event of another process on another GPU. Let
+// a stream of this device wait, record an ordinary event behind it, and wait for that.
 func (d *Device) NewSharedEvent() (*Event, error) {
-	return d.newEvent(eventNoTiming|eventInterprocess, single)
+	e, err := d.newEvent(eventNoTiming|eventInterprocess, single)
+	if err == nil {
+		e.shared = true
+	}
+	return e, err
 }
 
-// Share returns a handle of 64 bytes with which another process opens an event of
-// NewSharedEvent.
+// Share returns a handle of 80 bytes with which another process opens an event of
+// NewSharedEvent: the driver's, and the GPU that the event belongs to.
 func (e *Event) Share() ([]byte, error) {
+	if !e.shared {
+		return nil, e.dev.wrap(fmt.Errorf("%w: the event was not made by NewSharedEvent", goccl.ErrInvalid))
+	}
 	var raw rawHandle
 	err := e.dev.setup(func() error { return e.dev.drv.do(cuIpcGetEventHandle, uintptr(unsafe.Pointer(&raw)), e.handle) })
 	if err != nil {
 		return nil, err
 	}
-	return raw.b[:], nil
+	return append(raw.b[:], e.dev.info.UUID[:]...), nil
 }
 
-// OpenEvent opens an event of another process; d is the GPU that it was made on.
-// Streams of any GPU can wait for it.
+// OpenEvent opens an event of another process. It belongs to the GPU that it was made
+// on: on another one it is refused with goccl.ErrInvalid, which names the right one.
+// NewSharedEvent says who may wait for it.
 func (d *Device) OpenEvent(handle []byte) (*Event, error) {
-	var raw rawHandle
-	if copy(raw.b[:], handle) != len(handle) || len(handle) != len(raw.b) {
-		return nil, d.wrap(fmt.Errorf("%w: an event handle of %d bytes, %d are right", goccl.ErrInvalid, len(handle), len(raw.b)))
+	if len(handle) != eventHandleBytes {
+		return nil, d.wrap(fmt.Errorf("%w: an event handle of %d bytes, %d are right", goccl.ErrInvalid, len(handle), eventHandleBytes))
 	}
-	e := &Event{dev: d, kind: single}
+	var raw rawHandle
+	maker := UUID(handle[copy(raw.b[:], handle):])
+	if maker != d.info.UUID {
+		return nil, d.wrap(fmt.Errorf("%w: the event was made on GPU %v and this is %v; open it on a device of that GPU", goccl.ErrInvalid, maker, d.info.UUID))
+	}
+	e := &Event{dev: d, kind: single, shared: true}
 	err := d.setup(func() error {
 		if code := Code(d.drv.openEvent(&e.handle, raw)); code != 0 {
 			return d.drv.failure(cuIpcOpenEventHandle, code)
@@ -134,4 +152,10 @@ func (d *Device) OpenEvent(handle []byte) (*Event, error) {
 		return nil, fmt.Errorf("opening an event of another process: %w", err)
 	}
 	return e, nil
+}
+
+// apart refuses to wait for e of another device.
+func (d *Device) apart(e *Event) error {
+	return d.wrap(fmt.Errorf("%w: the event is shared between processes and belongs to %v, for whose streams alone it is; let one of them wait for it, record an ordinary event there, and wait for that",
+		goccl.ErrInvalid, e.dev.ID()))
 }

@@ -254,9 +254,35 @@ func useEvent(ctx context.Context, drv *Driver, s *Stream, handle []byte) error 
 	if err != nil {
 		return err
 	}
-	err = errors.Join(s.WaitEvent(event), s.Sync(ctx), event.Wait(ctx))
+	if other := s.Device(); other.Info().UUID != d.Info().UUID {
+		if _, err := other.OpenEvent(handle); !errors.Is(err, goccl.ErrInvalid) {
+			return fmt.Errorf("opened an event of %v on %v: %w", d.ID(), other.ID(), err)
+		}
+	}
+	own, err := d.Stream(0)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(own.WaitEvent(event), relay(s, own, event), s.Sync(ctx), own.Sync(ctx), event.Wait(ctx))
 	event.Release()
-	return errors.Join(err, d.Close())
+	return errors.Join(err, own.Close(), d.Close())
+}
+
+// relay makes s wait for event, of another process. On another GPU than the event's
+// both ways of asking the driver for it are refused, and own passes it on.
+func relay(s, own *Stream, event *Event) error {
+	if s.Device().Info().UUID == own.Device().Info().UUID {
+		return s.WaitEvent(event)
+	}
+	if err := s.WaitEvent(event); !errors.Is(err, goccl.ErrInvalid) {
+		return fmt.Errorf("a stream of %v waits for a shared event of %v: %w", s.Device().ID(), own.Device().ID(), err)
+	}
+	point, err := own.Record()
+	if err != nil {
+		return err
+	}
+	defer point.Release()
+	return s.WaitEvent(point)
 }
 
 // rewriteShared opens memory by its handle, twice, since a library may meet one
@@ -328,8 +354,38 @@ func TestFakeHandlesOfOthers(t *testing.T) {
 	h.raw.b[63] = 0
 	_, err = d.OpenShared(h)
 	require.ErrorIs(t, err, goccl.ErrInvalid)
-	_, err = d.OpenEvent(make([]byte, 63))
-	require.ErrorIs(t, err, goccl.ErrInvalid)
 	_, err = d.OpenEvent(make([]byte, 64))
+	require.ErrorContains(t, err, "64 bytes, 80 are right")
+	_, err = d.OpenEvent(make([]byte, 80))
+	require.ErrorContains(t, err, "made on GPU GPU-00000000-0000-0000-0000-000000000000")
+	bad := append(make([]byte, 64), d.info.UUID[:]...)
+	_, err = d.OpenEvent(bad)
+	require.ErrorIs(t, err, goccl.ErrInvalid, "the driver's part")
+}
+
+// TestFakeSharedEventsStayOnTheirGPU: what makes the driver crash is refused before it.
+func TestFakeSharedEventsStayOnTheirGPU(t *testing.T) {
+	m := newFake(t)
+	d, other := m.open(t, 0), m.open(t, 1)
+	s, err := other.Stream(0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	shared, err := d.NewSharedEvent()
+	require.NoError(t, err)
+	defer shared.Release()
+	err = s.WaitEvent(shared)
+	require.ErrorIs(t, err, goccl.ErrInvalid)
+	require.ErrorContains(t, err, "belongs to cuda:0")
+	handle, err := shared.Share()
+	require.NoError(t, err)
+	_, err = other.OpenEvent(handle)
+	require.ErrorIs(t, err, goccl.ErrInvalid)
+	require.ErrorContains(t, err, d.Info().UUID.String())
+
+	ordinary, err := d.NewEvent()
+	require.NoError(t, err)
+	defer ordinary.Release()
+	require.NoError(t, s.WaitEvent(ordinary))
+	_, err = ordinary.Share()
 	require.ErrorIs(t, err, goccl.ErrInvalid)
 }

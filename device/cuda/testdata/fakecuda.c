@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -386,7 +387,11 @@ int cuEventDestroy_v2(struct event *e) {
 	NEED_CONTEXT;
 	if (!e->alive) return leave(BAD_HANDLE);
 	e->alive = 0;
-	if (e->fd >= 0) close(e->fd), e->fd = -1;
+	if (e->fd >= 0) { /* what is queued on it goes on, unseen by other processes */
+		struct counts *own = malloc(sizeof *own), *shared = e->shared;
+		*own = *shared, e->shared = own;
+		munmap(shared, 4096), close(e->fd), e->fd = -1;
+	}
 	return leave(OK);
 }
 int cuEventRecord(struct event *e, struct stream *s) {
@@ -416,6 +421,10 @@ int cuStreamWaitEvent(struct stream *s, struct event *e, u32 flags) {
 	CALL("cuStreamWaitEvent", "%s", "");
 	NEED_CONTEXT;
 	if (!(s = known(s))) return leave(BAD_HANDLE);
+	if (e->fd >= 0 && e->ctx->device != s->ctx->device) {
+		fprintf(stderr, "cuStreamWaitEvent: an event between processes, of another GPU: libcuda crashes here\n");
+		raise(SIGSEGV);
+	}
 	if (e->captured) s->graph = e->into;
 	if (e->captured || s->graph) return leave(OK);
 	if (e->shared) return leave(queue(s, (struct op){.kind = WAIT_EVENT, .event = e, .v = e->shared->recorded}, 1));
