@@ -1,12 +1,13 @@
 package bucket
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
 	"github.com/goccl/goccl"
-	"github.com/goccl/goccl/device"
 	"github.com/goccl/goccl/process_group"
 )
 
@@ -19,16 +20,16 @@ const maxText = 16 << 20
 // the same. It is collective.
 func (r *Reducer) agree(ctx context.Context, what, text string) error {
 	n := r.g.Size()
-	mine := []uint64{digest(text), uint64(len(text))}
-	all := make([]uint64, 2*n)
-	label := processgroup.Label("bucket: compare " + what)
-	if err := r.g.AllGatherInto(device.SliceOf(all), device.SliceOf(mine), label).Wait(ctx); err != nil {
+	mine := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, digest(text)), uint64(len(text)))
+	all, err := r.tell(ctx, "compare "+what, mine)
+	if err != nil {
 		return err
 	}
+	length := func(q int) uint64 { return binary.LittleEndian.Uint64(all[q][8:]) }
 	same, longest := true, uint64(1)
 	for q := range n {
-		same = same && all[2*q] == all[0] && all[2*q+1] == all[1]
-		longest = max(longest, all[2*q+1])
+		same = same && bytes.Equal(all[q], all[0])
+		longest = max(longest, length(q))
 	}
 	if same {
 		return nil
@@ -36,16 +37,13 @@ func (r *Reducer) agree(ctx context.Context, what, text string) error {
 	if longest > maxText {
 		return agreedError{fmt.Errorf("%w: %s differ, and are too long to compare", goccl.ErrMismatch, what)}
 	}
-	padded := make([]uint8, longest)
+	padded := make([]byte, longest)
 	copy(padded, text)
-	texts := make([]uint8, n*int(longest))
-	if err := r.g.AllGatherInto(device.SliceOf(texts), device.SliceOf(padded), label).Wait(ctx); err != nil {
+	texts, err := r.tell(ctx, "compare "+what, padded)
+	if err != nil {
 		return err
 	}
-	at := func(q int) string {
-		from := q * int(longest)
-		return string(texts[from : from+int(all[2*q+1])])
-	}
+	at := func(q int) string { return string(texts[q][:length(q)]) }
 	return agreedError{disagreement(what, n, at)}
 }
 
@@ -77,6 +75,10 @@ func (r *Reducer) syncValues(ctx context.Context) error {
 	for part := range slices.Chunk(values, together) {
 		w := r.g.Coalesce(func() error {
 			for _, p := range part {
+				if r.dev != nil {
+					r.g.Broadcast(p.value, r.cfg.SyncFrom, processgroup.Label(p.name), processgroup.OnStream(r.dev.own))
+					continue
+				}
 				r.g.Broadcast(p.value, r.cfg.SyncFrom, processgroup.Label(p.name))
 			}
 			return nil

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/goccl/goccl"
+	"github.com/goccl/goccl/device"
 )
 
 // Config says how gradients are bucketed. The zero value is good. All ranks give
-// the same, but for Logger.
+// the same, but for Logger and Device.
 type Config struct {
 	// FirstBytes is the size at which the bucket that fires first closes: small,
 	// so that the wire is busy early. 0 is 1 MiB, or Bytes where that is less.
@@ -27,6 +28,9 @@ type Config struct {
 	// Uneven lets ranks run out of input at different steps: see Reducer.Join.
 	// It costs one small operation a step.
 	Uneven bool
+	// Device is what the gradients and values lie on, opened by the caller, who keeps
+	// it until after Close; nil for host memory. All ranks of g have one.
+	Device device.Device
 	// SyncFrom is the rank whose values New gives to all. NoSyncValues leaves
 	// every rank its own.
 	SyncFrom     int

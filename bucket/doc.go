@@ -42,6 +42,19 @@
 // Gradients accumulated over several passes: NoSync. Branches that a rank may not
 // take: Config.FindUnused. Ranks with unequal numbers of batches: Config.Uneven
 // and Join. Frameworks that compute all gradients in one go: Reduce. Another
-// reduction than the average: Hook, and package bucket/hook. Gradients are
-// contiguous host memory; a tensor with gaps is packed before it comes here.
+// reduction than the average: Hook, and package bucket/hook. A tensor with gaps is
+// packed before it comes here.
+//
+// # On a device
+//
+// A model whose values and gradients lie on a device names it in Config.Device. Buckets
+// are memory of that device, from the group where it has such. Gradients are announced
+// when the work that computes them has been queued, with the stream that it is on, and
+// the averages come back to a stream, while the host goes on:
+//
+//	r.Ready(i, processgroup.OnStream(compute)) // queued: the kernel that writes View(i)
+//	err = r.FinishOn(compute)                  // what is queued next sees averages
+//
+// What ranks compare and tell each other, besides gradients, goes through
+// Group.Exchange.
 package bucket

@@ -20,9 +20,9 @@ type handle interface {
 // called without the engine's lock; so is fill, but for finish, which nobody
 // contends with.
 type effects[W handle] interface {
-	fill(i int)  // copy gradient i into its slot
-	zero(i int)  // make its slot zero
-	start(b int) // start the reduction of bucket b; the handle is then at work(b)
+	fill(i int) error // copy gradient i into its slot
+	zero(i int) error // make its slot zero
+	start(b int)      // start the reduction of bucket b; the handle is then at work(b)
 	work(b int) W
 }
 
@@ -73,7 +73,10 @@ func (e *engine[W]) ready(i int) error {
 		e.m.twice(i)
 		return e.m.err
 	}
-	e.fx.fill(i)
+	if err := e.fx.fill(i); err != nil {
+		e.fail(err)
+		return err
+	}
 	return e.announce(i)
 }
 

@@ -16,11 +16,16 @@ func (e *engine[W]) finish() error {
 	e.times.begin(e.clock)
 	acts := e.m.finish()
 	for _, a := range acts { // the machine fills slots before it launches what holds them
+		var err error
 		switch a.kind {
 		case actZero:
-			e.fx.zero(a.index)
+			err = e.fx.zero(a.index)
 		case actFill:
-			e.fx.fill(a.index)
+			err = e.fx.fill(a.index)
+		}
+		if err != nil {
+			e.m.fail(err)
+			return err
 		}
 	}
 	if err := e.perform(acts); err != nil {
@@ -59,6 +64,31 @@ func (e *engine[W]) settle(ctx context.Context, b int) (rebuild bool, err error)
 	if e.observed <= b {
 		e.observe(b)
 	}
+	return e.reduced(b)
+}
+
+// pass is settle for an operation that a stream waits for instead of the host: join
+// arranges that. What becomes of it afterwards the group tells at the next call.
+func (e *engine[W]) pass(b int, join func(w W) error) (rebuild bool, err error) {
+	e.mu.Lock()
+	if b >= e.started {
+		e.mu.Unlock()
+		return false, fmt.Errorf("%w: bucket %d was not started", goccl.ErrInvalid, b)
+	}
+	w := e.fx.work(b)
+	e.mu.Unlock()
+	err = join(w)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil {
+		e.m.reduced(b, err)
+		return false, err
+	}
+	return e.reduced(b)
+}
+
+// reduced feeds the end of bucket b to the machine. The lock is held.
+func (e *engine[W]) reduced(b int) (rebuild bool, err error) {
 	for _, a := range e.m.reduced(b, nil) {
 		switch a.kind {
 		case actRebuild:

@@ -57,8 +57,8 @@ type fakeEffects struct {
 	t       *testing.T
 }
 
-func (f *fakeEffects) fill(i int)          { f.filled[i]++ }
-func (f *fakeEffects) zero(i int)          { f.filled[i] = -1 }
+func (f *fakeEffects) fill(i int) error    { f.filled[i]++; return nil }
+func (f *fakeEffects) zero(i int) error    { f.filled[i] = -1; return nil }
 func (f *fakeEffects) work(b int) fakeWork { return f.works[b] }
 func (f *fakeEffects) start(b int) {
 	if f.inStart.Add(1) != 1 {

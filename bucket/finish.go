@@ -9,10 +9,12 @@ import (
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/device"
+	"github.com/goccl/goccl/process_group"
 )
 
 // Finish ends a step: it blocks until every bucket is reduced or ctx ends, and
-// puts the averages where the gradients came from, Param.Grad or View. When
+// puts the averages where the gradients came from, Param.Grad or View; FinishOn lets a
+// stream wait instead. When
 // gradients are missing it returns at once with an ErrInvalid that names them,
 // and the other ranks get the same text; with Config.FindUnused they count as
 // zero instead. When ctx ends first the step stays open and Finish may be called
@@ -50,7 +52,7 @@ func (r *Reducer) Buckets() iter.Seq[*Bucket] {
 		}
 		for r.run.settled < len(r.buckets) {
 			b := r.run.settled
-			if r.settleNext(ctx) != nil || !yield(&r.buckets[b]) {
+			if r.settleNext(ctx) != nil || r.dev.flush(ctx) != nil || !yield(&r.buckets[b]) {
 				return
 			}
 		}
@@ -60,8 +62,9 @@ func (r *Reducer) Buckets() iter.Seq[*Bucket] {
 // Reduce does a whole step with gradients that are all there: grads[i] is
 // averaged in place. Addresses may differ from step to step; the entries of
 // frozen parameters are ignored. It blocks as Finish does and returns its errors;
-// when ctx ended, Finish goes on with the same gradients. Not inside NoSync.
-func (r *Reducer) Reduce(ctx context.Context, grads []device.Buffer) error {
+// when ctx ended, Finish goes on with the same gradients. Options are those of Ready.
+// Not inside NoSync.
+func (r *Reducer) Reduce(ctx context.Context, grads []device.Buffer, o ...processgroup.Option) error {
 	const name = "bucket.Reduce"
 	if r.e.noSync.Load() {
 		return r.error(name, fmt.Errorf("%w: Reduce inside NoSync", goccl.ErrInvalid))
@@ -89,7 +92,7 @@ func (r *Reducer) Reduce(ctx context.Context, grads []device.Buffer) error {
 	r.run.given = true
 	for b := range r.buckets {
 		for _, i := range r.buckets[b].members {
-			if err := r.Ready(i); err != nil {
+			if err := r.Ready(i, o...); err != nil {
 				return err
 			}
 		}
@@ -158,21 +161,34 @@ func (r *Reducer) settleNext(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", r.buckets[b].text, err)
 		}
 	}
-	if !r.cfg.FindUnused {
-		r.copyBack(b)
-	}
 	r.run.rebuild = r.run.rebuild || rebuild
 	r.run.settled++
-	return nil
+	if r.cfg.FindUnused {
+		return nil
+	}
+	return r.copyBack(b, nil)
 }
 
-// copyBack puts the averages of bucket b where their gradients came from.
-func (r *Reducer) copyBack(b int) {
+// copyBack puts the averages of bucket b where their gradients came from: on stream s
+// or, with nil, on the own stream of a device, for flush to wait for.
+func (r *Reducer) copyBack(b int, s device.Stream) error {
 	for _, i := range r.buckets[b].members {
-		if g := r.grads[i]; g.Addr != 0 && r.use.mask[i] != 0 {
+		g := r.grads[i]
+		switch {
+		case g.Addr == 0 || r.use.mask[i] == 0:
+		case r.dev == nil:
 			copyHost(g, r.slots[i])
+		default:
+			to := s
+			if to == nil {
+				to, r.dev.dirty = r.dev.own, true
+			}
+			if err := r.dev.copy(g, r.slots[i], to); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // waitExtras waits for the small operations that some configurations add.
@@ -187,10 +203,12 @@ func (r *Reducer) waitExtras(ctx context.Context) error {
 	}
 	if r.cfg.FindUnused {
 		for b := range r.buckets {
-			r.copyBack(b)
+			if err := r.copyBack(b, nil); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return r.dev.flush(ctx)
 }
 
 // closeStep notes the times, opens the next step, and rebuilds when that is due.

@@ -6,14 +6,13 @@ import (
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/device"
-	"github.com/goccl/goccl/process_group"
 )
 
 // activity is what Config.Uneven exchanges in every step: how many ranks still
 // have input.
 type activity struct {
 	count     []int64
-	work      processgroup.Work
+	work      op
 	announced bool
 }
 
@@ -28,7 +27,11 @@ func (r *Reducer) announceActive(mine int64) {
 	}
 	r.active.announced = true
 	r.active.count[0] = mine
-	r.active.work = r.g.AllReduce(device.SliceOf(r.active.count), goccl.Sum, activeLabel)
+	if r.dev != nil {
+		r.active.work = op{aside: r.startAside([]byte{byte(mine)})}
+		return
+	}
+	r.active.work = op{work: r.g.AllReduce(device.SliceOf(r.active.count), goccl.Sum, activeLabel)}
 }
 
 // countActive waits for the count.
@@ -38,6 +41,12 @@ func (r *Reducer) countActive(ctx context.Context) (int, error) {
 	}
 	if err := r.active.work.Wait(ctx); err != nil {
 		return 0, fmt.Errorf("%w\n\tin the count of ranks with input", err)
+	}
+	if a := r.active.work.aside; a != nil {
+		r.active.count[0] = 0
+		for _, one := range a.all {
+			r.active.count[0] += int64(one[0])
+		}
 	}
 	return int(r.active.count[0]), nil
 }
@@ -91,7 +100,9 @@ func (r *Reducer) shadow(ctx context.Context, name string) (more bool, err error
 		return false, nil
 	}
 	for _, a := range r.arenas {
-		zeroHost(a)
+		if err := r.clear(a); err != nil {
+			return false, r.fail(name, err)
+		}
 	}
 	if r.cfg.FindUnused {
 		clear(r.use.mask)

@@ -94,9 +94,6 @@ func resolveOne(p Param) (param, error) {
 	if shape.Count < 0 {
 		return r, fmt.Errorf("%w: %d elements", goccl.ErrInvalid, shape.Count)
 	}
-	if shape.Device.Kind != device.Host {
-		return r, fmt.Errorf("%w: its gradient is on %v; buckets are in host memory", goccl.ErrUnsupported, shape.Device)
-	}
 	r.count = shape.Count
 	r.inView = p.Grad.Addr == 0 && !p.Frozen
 	r.item = item{key: key{shape.DType, shape.Device}, bytes: int64(shape.Bytes()), sparse: p.Sparse, frozen: p.Frozen}

@@ -2,11 +2,10 @@ package bucket
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/goccl/goccl"
-	"github.com/goccl/goccl/device"
-	"github.com/goccl/goccl/process_group"
 )
 
 // rebuild lays the buckets out in the order in which gradients became ready on
@@ -15,16 +14,16 @@ import (
 // operations.
 func (r *Reducer) rebuild(ctx context.Context) error {
 	order := r.e.readyOrder()
-	wire := make([]int64, len(order))
-	for k, i := range order {
-		wire[k] = int64(i)
-	}
-	if len(wire) == 0 {
+	if len(order) == 0 {
 		r.run.rebuilt = true
 		r.e.next(nil)
 		return nil
 	}
-	err := r.g.Broadcast(device.SliceOf(wire), 0, processgroup.Label("bucket: ready order")).Wait(ctx)
+	var wire []byte
+	for _, i := range order {
+		wire = binary.LittleEndian.AppendUint64(wire, uint64(i))
+	}
+	wire, err := r.follow(ctx, "ready order", wire)
 	if err != nil {
 		return err
 	}
@@ -37,11 +36,12 @@ func (r *Reducer) rebuild(ctx context.Context) error {
 
 // checkOrder turns what rank 0 sent into an order: each parameter that has a
 // gradient, once.
-func (r *Reducer) checkOrder(wire []int64) ([]int, error) {
+func (r *Reducer) checkOrder(wire []byte) ([]int, error) {
 	seen := make([]bool, len(r.params))
-	order := make([]int, len(wire))
-	for k, v := range wire {
-		if v < 0 || v >= int64(len(seen)) || seen[v] || r.items[v].frozen {
+	order := make([]int, len(wire)/8)
+	for k := range order {
+		v := binary.LittleEndian.Uint64(wire[8*k:])
+		if v >= uint64(len(seen)) || seen[v] || r.items[v].frozen {
 			return nil, fmt.Errorf("%w: the ready order of rank 0 has %d at place %d, which cannot be", goccl.ErrMismatch, v, k)
 		}
 		seen[v] = true

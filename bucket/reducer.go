@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ type Reducer struct {
 	buckets []Bucket
 	works   []op
 	e       *engine[op]
+	dev     *onDevice // nil: in host memory
 	limits  []int64
 	run     running
 	use     usage
@@ -70,10 +72,13 @@ type closing struct {
 // ErrMismatch on every rank that shows both sides. Unless told otherwise it
 // gives the values of rank Config.SyncFrom to all. It blocks until all ranks
 // have come or ctx ends. What Param.Value and Param.Grad point to stays in use
-// until Close.
+// until Close. On a device, work that writes values has ended before.
 func New(ctx context.Context, g *processgroup.Group, ps []Param, cfg Config) (*Reducer, error) {
 	r := &Reducer{g: g}
 	if err := r.setUp(ctx, ps, cfg); err != nil {
+		if r.dev != nil {
+			err = errors.Join(err, r.dev.release())
+		}
 		return nil, r.fail("bucket.New", err)
 	}
 	return r, nil
@@ -88,6 +93,9 @@ func (r *Reducer) setUp(ctx context.Context, ps []Param, cfg Config) error {
 		return err
 	}
 	r.cfg, r.limits = cfg, cfg.limits()
+	if r.dev, err = openDevice(r.params, cfg.Device); err != nil {
+		return err
+	}
 	for _, p := range r.params {
 		r.items = append(r.items, p.item)
 		r.names = append(r.names, p.name)
@@ -129,8 +137,12 @@ func (r *Reducer) View(i int) device.Buffer {
 // Ready announces that gradient i is complete for this step: at Param.Grad, or
 // at View(i). It may be called from any goroutine, once per parameter and step.
 // It never waits and never allocates; when it completes a bucket it starts the
-// operation. Options, such as OnStream, go to the operation of the bucket that
-// holds the gradient. Inside NoSync it only takes note.
+// operation. Options go to the operation of the bucket that holds the gradient.
+// Inside NoSync it only takes note.
+//
+// On a device "complete" means queued: OnStream names the stream that writes the
+// gradient, and the bucket comes after what is queued on it. Gradients of one bucket
+// may come from several streams.
 //
 // An error is about the caller: a gradient announced twice or after Finish, or
 // an index that has none. It fails the step on all ranks.
@@ -140,6 +152,9 @@ func (r *Reducer) Ready(i int, o ...processgroup.Option) error {
 	}
 	if len(o) > 0 && i >= 0 && i < len(r.given) {
 		r.given[i] = append(r.given[i][:0], o...)
+	}
+	if r.dev != nil && streamOf(o) == nil {
+		return r.fail("bucket.Ready", fmt.Errorf("%w: gradients on %v are announced with OnStream, the stream that writes them", goccl.ErrInvalid, r.dev.dev.ID()))
 	}
 	if err := r.e.ready(i); err != nil {
 		return r.fail("bucket.Ready", err)
@@ -168,7 +183,13 @@ func (r *Reducer) Close() error {
 		r.run.finish.Lock()
 		defer r.run.finish.Unlock()
 		r.stall.close()
-		if err := r.e.quiesce(context.Background()); err != nil {
+		err := r.e.quiesce(context.Background())
+		if r.dev != nil && err == nil {
+			if err = r.dev.drain(context.Background()); err == nil { // else the device may still use it
+				err = r.dev.release()
+			}
+		}
+		if err != nil {
 			r.closing.err = r.error("bucket.Close", err)
 		}
 	})
@@ -177,32 +198,56 @@ func (r *Reducer) Close() error {
 
 // fill, zero, start and work are what the engine asks for.
 
-func (r *Reducer) fill(i int) {
-	if g := r.grads[i]; g.Addr != 0 {
+func (r *Reducer) fill(i int) error {
+	g := r.grads[i]
+	switch {
+	case g.Addr == 0:
+	case r.dev == nil:
 		copyHost(r.slots[i], g)
+	default:
+		s := streamOf(r.given[i])
+		if s == nil {
+			s = r.dev.own
+		}
+		return r.dev.copy(r.slots[i], g, s)
 	}
+	return nil
 }
 
-func (r *Reducer) zero(i int) {
-	zeroHost(r.slots[i])
+func (r *Reducer) zero(i int) error {
 	r.use.mask[i] = 0
+	return r.clear(r.slots[i])
 }
 
 func (r *Reducer) start(b int) {
+	k := &r.buckets[b]
 	if r.run.noComm {
+		r.forget(k)
 		r.works[b] = op{none: true}
 		return
 	}
 	if b == 0 {
 		r.announceActive(1)
 	}
-	k := &r.buckets[b]
 	k.opts = k.opts[:1]
 	for _, i := range k.members {
 		k.opts = append(k.opts, r.given[i]...)
+	}
+	if r.dev != nil {
+		if err := r.order(k); err != nil {
+			r.works[b] = op{err: err}
+			return
+		}
+	}
+	r.forget(k)
+	r.works[b] = op{work: r.cfg.Hook.Start(r.g.Context(), k)}
+}
+
+// forget drops the options that the gradients of k were announced with.
+func (r *Reducer) forget(k *Bucket) {
+	for _, i := range k.members {
 		r.given[i] = r.given[i][:0]
 	}
-	r.works[b] = op{work: r.cfg.Hook.Start(r.g.Context(), k)}
 }
 
 func (r *Reducer) work(b int) op { return r.works[b] }

@@ -25,7 +25,7 @@ type BucketStats struct {
 	Params   int           // how many
 	Ready    time.Duration // it and all buckets before it were full
 	Launched time.Duration // its operation was queued
-	Done     time.Duration // its end was first seen, in Ready or in Finish
+	Done     time.Duration // its end was first seen, in Ready or in Finish; 0: it was not seen, see FinishOn
 }
 
 // Begin marks the begin of a step for Stats. It is optional: without it a step

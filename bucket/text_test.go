@@ -1,7 +1,9 @@
 package bucket
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -78,11 +80,17 @@ func FuzzState(f *testing.F) {
 // The order that rank 0 sends is checked before it is used.
 func TestForeignOrderIsRefused(t *testing.T) {
 	r := &Reducer{params: make([]param, 3), items: []item{{}, {}, {frozen: true}}}
-	order, err := r.checkOrder([]int64{1, 0})
+	wire := func(vs ...uint64) (b []byte) {
+		for _, v := range vs {
+			b = binary.LittleEndian.AppendUint64(b, v)
+		}
+		return b
+	}
+	order, err := r.checkOrder(wire(1, 0))
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 0}, order)
-	for _, wire := range [][]int64{{0, 0}, {0, 2}, {-1, 0}, {0, 3}, {1 << 62, 0}} {
-		_, err := r.checkOrder(wire)
-		require.ErrorIs(t, err, goccl.ErrMismatch, "%v", wire)
+	for _, bad := range [][]byte{wire(0, 0), wire(0, 2), wire(math.MaxUint64, 0), wire(0, 3), wire(1<<62, 0)} {
+		_, err := r.checkOrder(bad)
+		require.ErrorIs(t, err, goccl.ErrMismatch, "%v", bad)
 	}
 }

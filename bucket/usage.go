@@ -14,7 +14,7 @@ import (
 type usage struct {
 	mask    []uint8 // 1: used
 	last    []uint8 // of the last step, over all ranks
-	work    processgroup.Work
+	work    op
 	started bool
 }
 
@@ -35,7 +35,11 @@ func (r *Reducer) exchangeUsage() {
 		return
 	}
 	r.use.started = true
-	r.use.work = r.g.AllReduce(device.SliceOf(r.use.mask), goccl.Max, usageLabel)
+	if r.dev != nil {
+		r.use.work = op{aside: r.startAside(r.use.mask)}
+		return
+	}
+	r.use.work = op{work: r.g.AllReduce(device.SliceOf(r.use.mask), goccl.Max, usageLabel)}
 }
 
 // learnUsage waits for it. Afterwards mask is the same on all ranks.
@@ -43,6 +47,13 @@ func (r *Reducer) learnUsage(ctx context.Context) error {
 	if r.use.started {
 		if err := r.use.work.Wait(ctx); err != nil {
 			return fmt.Errorf("%w\n\tin the exchange of used parameters", err)
+		}
+		if a := r.use.work.aside; a != nil {
+			for _, mask := range a.all {
+				for i := range r.use.mask {
+					r.use.mask[i] = max(r.use.mask[i], mask[i])
+				}
+			}
 		}
 	}
 	copy(r.use.last, r.use.mask)

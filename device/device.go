@@ -184,6 +184,12 @@ type Copier interface {
 	Copy(dst, src uintptr, bytes int) error
 }
 
+// Filler is a Stream that fills memory of its device.
+type Filler interface {
+	// Fill queues setting bytes of memory at dst to v. It must stay until it is done.
+	Fill(dst uintptr, v byte, bytes int) error
+}
+
 // HostBytes returns the memory of a host buffer as bytes, nil for an empty one or
 // one of another device. The slice does not keep the memory alive: b.Owner does.
 func HostBytes(b Buffer) []byte {

@@ -31,6 +31,9 @@ func Tag(t uint32) Option { return Option{kind: optTag, tag: t} }
 // Label names the operation in errors, dumps and traces.
 func Label(s string) Option { return Option{kind: optLabel, label: s} }
 
+// Stream returns the stream of an OnStream, nil for another option.
+func (o Option) Stream() device.Stream { return o.stream }
+
 // settings are the options of one call put together.
 type settings struct {
 	stream device.Stream

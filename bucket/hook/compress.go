@@ -45,6 +45,9 @@ func (c *Compress) String() string { return fmt.Sprintf("compress(%v)", c.dtype)
 func (c *Compress) Prepare(_ context.Context, g *processgroup.Group, bs []*bucket.Bucket) error {
 	total := 0
 	for _, b := range bs {
+		if at := b.Buffer().Device; at.Kind != device.Host {
+			return fmt.Errorf("%w: %v rounds on the host, and the gradients are on %v", goccl.ErrUnsupported, c, at)
+		}
 		total += compressed(b)
 	}
 	if total != c.arena.Count {

@@ -33,6 +33,7 @@ type Stream struct {
 var (
 	_ device.Stream = (*Stream)(nil)
 	_ device.Copier = (*Stream)(nil)
+	_ device.Filler = (*Stream)(nil)
 )
 
 // NewStream returns a stream that is independent of the default stream. A lower
@@ -153,6 +154,16 @@ func (s *Stream) Copy(dst, src uintptr, bytes int) error {
 	}
 	defer sec.Leave()
 	return sec.Copy(dst, src, bytes)
+}
+
+// Fill queues setting bytes of memory to v.
+func (s *Stream) Fill(dst uintptr, v byte, bytes int) error {
+	sec, err := s.Enter()
+	if err != nil {
+		return err
+	}
+	defer sec.Leave()
+	return sec.Fill(dst, v, bytes)
 }
 
 // Sync blocks until all work queued so far is done or ctx ends. It cannot be

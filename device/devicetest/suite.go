@@ -38,6 +38,7 @@ func Run(t *testing.T, c Config) {
 		{"free and close are idempotent", closeIsIdempotent},
 		{"close is refused while in use", closeInUse},
 		{"a stream keeps its order", streamOrder},
+		{"a stream fills memory", streamFills},
 		{"an event is not done before its work", eventAfterWork},
 		{"a stream waits for another's event", crossStream},
 		{"an event can be waited for after its release to a stream", releasedEvent},

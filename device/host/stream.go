@@ -24,6 +24,7 @@ type Stream struct {
 var (
 	_ device.Stream = (*Stream)(nil)
 	_ device.Copier = (*Stream)(nil)
+	_ device.Filler = (*Stream)(nil)
 )
 
 func newStream(d *Device) *Stream { return &Stream{dev: d} }
@@ -61,6 +62,16 @@ func (s *Stream) run() {
 // Copy queues a copy. Overlapping memory is copied as if through a third place.
 func (s *Stream) Copy(dst, src uintptr, bytes int) error {
 	return s.Do(func() { copy(span(dst, bytes), span(src, bytes)) })
+}
+
+// Fill queues setting bytes of memory to v.
+func (s *Stream) Fill(dst uintptr, v byte, bytes int) error {
+	return s.Do(func() {
+		b := span(dst, bytes)
+		for i := range b {
+			b[i] = v
+		}
+	})
 }
 
 func span(addr uintptr, bytes int) []byte {
