@@ -103,3 +103,22 @@ func closeInUse(t *testing.T, c Config) {
 	require.ErrorIs(t, d.Close(), goccl.ErrInvalid)
 	require.NoError(t, s.Sync(t.Context()), "a refused Close changes nothing")
 }
+
+// A fill comes after the copy before it and before the one behind it.
+func streamFills(t *testing.T, c Config) {
+	d := c.open(t)
+	s := stream(t, d)
+	f, ok := s.(device.Filler)
+	require.True(t, ok, "streams of %T cannot fill", s)
+	const bytes = 5000
+	m := alloc(t, d, bytes)
+	in, out := pattern(c.Host(t, d, bytes), 4), c.Host(t, d, bytes)
+	require.NoError(t, copier(t, s).Copy(m.Addr(), addr(in), bytes))
+	require.NoError(t, f.Fill(m.Addr()+3, 0xa5, bytes-10))
+	require.NoError(t, f.Fill(m.Addr(), 0, 0))
+	get(t, s, out, m.Addr())
+	for i := 3; i < bytes-7; i++ {
+		in[i] = 0xa5
+	}
+	require.Equal(t, in, out)
+}
