@@ -67,7 +67,7 @@ func compileForHost() (map[string]*dl.Library, error) {
 		if err := os.WriteFile(cc, []byte(text), 0o644); err != nil {
 			return nil, err
 		}
-		out, err := exec.Command("g++", "-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-pthread", "-Wall", "-Wno-unknown-pragmas",
+		out, err := exec.Command("g++", "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-ffp-contract=off", "-shared", "-fPIC", "-pthread", "-Wall", "-Wno-unknown-pragmas",
 			"-I", ".", "-I", "testdata/host", "-o", so, cc).CombinedOutput()
 		if err != nil || len(out) > 0 {
 			return nil, fmt.Errorf("g++ %s: %v\n%s", module, err, out)

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include <setjmp.h>
 #include <signal.h>
 #include <ucontext.h>
 
@@ -34,8 +35,13 @@ struct Barrier {
 	unsigned arrived = 0, generation = 0;
 };
 
+// A thread begins on a stack of its own by swapcontext and then changes places by
+// _setjmp and _longjmp, which, unlike swapcontext, leave the signal mask to itself and
+// so make no system call.
 struct Thread {
 	ucontext_t context;
+	jmp_buf at;
+	bool begun = false;
 	std::unique_ptr<char[]> stack;
 	bool done = false;
 };
@@ -46,11 +52,26 @@ struct Warp {
 };
 
 static ucontext_t scheduler;
+static jmp_buf scheduled;
 static std::vector<Thread> threads;
 static std::vector<Warp> warps;
 static Barrier block;
 static std::function<void()> body;
 static unsigned long long moves; // arrivals and ends so far: without one in a round nothing will ever move
+
+// yield goes back to the scheduler until it resumes this thread.
+static __attribute__((noinline)) void yield() {
+	if (_setjmp(threads[threadIdx.x].at) == 0) _longjmp(scheduled, 1);
+}
+
+// resume runs thread i until it yields or ends.
+static __attribute__((noinline)) void resume(unsigned i) {
+	Thread &t = threads[i];
+	if (_setjmp(scheduled) != 0) return;
+	if (t.begun) _longjmp(t.at, 1);
+	t.begun = true;
+	swapcontext(&scheduler, &t.context);
+}
 
 static inline void wait(Barrier &b, unsigned n) {
 	moves++;
@@ -60,7 +81,7 @@ static inline void wait(Barrier &b, unsigned n) {
 		b.generation++;
 		return;
 	}
-	while (b.generation == mine) swapcontext(&threads[threadIdx.x].context, &scheduler);
+	while (b.generation == mine) yield();
 }
 
 static inline unsigned lanes() {
@@ -83,7 +104,7 @@ static void enter() {
 	body();
 	threads[threadIdx.x].done = true;
 	moves++;
-	swapcontext(&threads[threadIdx.x].context, &scheduler);
+	_longjmp(scheduled, 1);
 }
 
 // run_block returns false when some threads wait for others that have ended or wait
@@ -94,7 +115,7 @@ static bool run_block(bool backward) {
 	block = Barrier();
 	for (unsigned i = 0; i < n; i++) {
 		Thread &t = threads[i];
-		t.done = false;
+		t.done = t.begun = false;
 		getcontext(&t.context);
 		t.context.uc_stack.ss_sp = t.stack.get();
 		t.context.uc_stack.ss_size = 64 << 10;
@@ -107,7 +128,7 @@ static bool run_block(bool backward) {
 			unsigned i = backward ? n - 1 - k : k;
 			if (threads[i].done) continue;
 			threadIdx.x = i;
-			swapcontext(&scheduler, &threads[i].context);
+			resume(i);
 			alive -= threads[i].done;
 		}
 		if (moves == before) return false;
