@@ -174,6 +174,9 @@ func (r *Reducer) NoSync(fn func() error) error {
 	return fn()
 }
 
+// closeWithin is how long Close waits for what else is queued on a device.
+const closeWithin = time.Minute
+
 // Close waits for operations in flight, bounded by the group's Timeout, and ends
 // the Reducer. It is not collective. Gradients in views are lost with the
 // group's memory, not before. Close is idempotent; it does not close the group.
@@ -185,7 +188,9 @@ func (r *Reducer) Close() error {
 		r.stall.close()
 		err := r.e.quiesce(context.Background())
 		if r.dev != nil && err == nil {
-			if err = r.dev.drain(context.Background()); err == nil { // else the device may still use it
+			ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+			defer cancel()
+			if err = r.dev.drain(ctx); err == nil { // else the device may still use it
 				err = r.dev.release()
 			}
 		}
