@@ -60,7 +60,7 @@ func disagreement(what string, n int, text func(rank int) string) error {
 
 // syncValues gives the values of rank SyncFrom to all ranks, many tensors in one
 // operation, and in several so that a model of thousands does not become one of
-// unbounded size.
+// unbounded size. On a device, where operations queue up, each is one of its own.
 func (r *Reducer) syncValues(ctx context.Context) error {
 	if r.cfg.NoSyncValues {
 		return nil
@@ -73,18 +73,30 @@ func (r *Reducer) syncValues(ctx context.Context) error {
 		}
 	}
 	for part := range slices.Chunk(values, together) {
-		w := r.g.Coalesce(func() error {
+		if err := r.broadcast(ctx, part); err != nil {
+			return fmt.Errorf("%w\n\tin the broadcast of %s to %s", err, part[0].name, part[len(part)-1].name)
+		}
+	}
+	return nil
+}
+
+// broadcast gives the values of some parameters to all ranks.
+func (r *Reducer) broadcast(ctx context.Context, part []param) error {
+	if r.dev == nil {
+		return r.g.Coalesce(func() error {
 			for _, p := range part {
-				if r.dev != nil {
-					r.g.Broadcast(p.value, r.cfg.SyncFrom, processgroup.Label(p.name), processgroup.OnStream(r.dev.own))
-					continue
-				}
 				r.g.Broadcast(p.value, r.cfg.SyncFrom, processgroup.Label(p.name))
 			}
 			return nil
-		})
+		}).Wait(ctx)
+	}
+	works := make([]processgroup.Work, 0, len(part))
+	for _, p := range part {
+		works = append(works, r.g.Broadcast(p.value, r.cfg.SyncFrom, processgroup.Label(p.name), processgroup.OnStream(r.dev.own)))
+	}
+	for _, w := range works {
 		if err := w.Wait(ctx); err != nil {
-			return fmt.Errorf("%w\n\tin the broadcast of %s to %s", err, part[0].name, part[len(part)-1].name)
+			return err
 		}
 	}
 	return nil

@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
-	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/bucket"
 	"github.com/goccl/goccl/examples/ddp/report"
 	"github.com/goccl/goccl/examples/ddp/train"
 	"github.com/goccl/goccl/examples/ddp/ui"
-	processgroup "github.com/goccl/goccl/process_group"
 )
 
 // pairs is how many steps are measured in all three ways.
@@ -20,12 +19,12 @@ const pairs = 12
 // where the run has none and the other way round: the parameters must come out the
 // same. The first of these steps are done in all ways, one next to the other, for
 // the times.
-func (r *round) compare(ctx context.Context) error {
-	t, err := newTrainer(ctx, r.g, r.training, r.o)
+func (r *round) compare(ctx context.Context) (err error) {
+	t, err := newTrainer(ctx, r.place, r.g, r.training, r.o)
 	if err != nil {
 		return err
 	}
-	defer t.Close()
+	defer func() { err = errors.Join(err, t.Close()) }()
 	steps := min(earlySteps, t.Steps())
 	r.sink.Begin(ui.Plan{Title: "overlap", Steps: steps, Epochs: t.Epoch(steps-1) + 1, Every: steps})
 	var m measured
@@ -50,13 +49,19 @@ func (r *round) compare(ctx context.Context) error {
 				m.add(way.String(), took)
 			}
 		}
-		t.Update(step)
+		if err := t.Update(step); err != nil {
+			return err
+		}
 		r.sink.Update(ui.Status{
 			Step: step + 1, Epoch: t.Epoch(step) + 1, Loss: loss,
 			SamplesPerSecond: float64(done*r.o.Batch) / time.Since(begin).Seconds(),
 		})
 	}
-	return r.settle(ctx, &m, steps, train.Hash(t.Model().Params()))
+	values, err := t.Values()
+	if err != nil {
+		return err
+	}
+	return r.settle(ctx, &m, steps, train.Hash(values))
 }
 
 // timed does step in one way, after all ranks have come to it. The time is that of
@@ -68,16 +73,20 @@ func (r *round) timed(ctx context.Context, t *trainer, step int, way bucket.Layo
 	if err := r.talk.Barrier(ctx); err != nil {
 		return 0, timing{}, err
 	}
-	loss, took, err := t.average(ctx, step)
+	if err := t.average(ctx, step, true); err != nil {
+		return 0, timing{}, err
+	}
+	loss, err := t.loss(step)
 	if err != nil {
 		return 0, timing{}, err
 	}
-	slowest := []int64{int64(took.total)}
-	if err := processgroup.AllReduce(ctx, r.talk, slowest, goccl.Max); err != nil {
+	took, err := t.averager.took(ctx, t.reducer)
+	if err != nil {
 		return 0, timing{}, err
 	}
-	took.total = time.Duration(slowest[0])
-	return loss, took, nil
+	slowest, err := r.talk.fold(ctx, float64(took.total), most)
+	took.total = time.Duration(slowest)
+	return loss, took, err
 }
 
 // measured is the times of steps, by how they were done.
@@ -102,11 +111,11 @@ func (r *round) settle(ctx context.Context, m *measured, steps int, hash string)
 		Steps: steps, Hash: r.hash, Other: hash,
 		StepMS: ms(median(with)), OtherMS: ms(median(m.totals[other.String()])),
 	}
-	blocked := []float64{ms(average(m.blocked[this.String()])) / float64(r.talk.Size())}
-	if err := processgroup.AllReduce(ctx, r.talk, blocked, goccl.Sum); err != nil {
+	blocked, err := r.talk.fold(ctx, ms(average(m.blocked[this.String()])), sum)
+	if err != nil {
 		return err
 	}
-	r.report.BlockedMS = blocked[0]
+	r.report.BlockedMS = blocked / float64(r.talk.Size())
 	if len(with) > 0 {
 		exposed := ms(bucket.Exposed(with, without))
 		r.report.ExposedMS, r.report.Pairs = &exposed, len(with)

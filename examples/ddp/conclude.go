@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,8 +47,13 @@ func (s *session) conclude(ctx context.Context) error {
 // oneRank trains on the same batches as a job of one rank, and notes how far its
 // parameters are from those of all ranks.
 func (s *session) oneRank(ctx context.Context) error {
-	return dist.Run(ctx, dist.Config{}, func(ctx context.Context, g *dist.Group) error {
-		w, err := train.NewWorker(config(s.o), s.training, 0, 1)
+	return dist.Run(ctx, dist.Config{}, func(ctx context.Context, g *dist.Group) (err error) {
+		e, err := s.place.engine(ctx, s.o.Seed, s.o.Batch)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, e.close()) }()
+		w, err := train.NewWorker(e, config(s.o), s.training, 0, 1)
 		if err != nil {
 			return err
 		}
@@ -59,13 +65,15 @@ func (s *session) oneRank(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			loss, err := w.Gradients(step, nil, nil)
+			if err := errors.Join(w.Gradients(step, nil, nil), w.Update(step)); err != nil {
+				return err
+			}
+			loss, err := w.Loss()
 			if err != nil {
 				return err
 			}
-			w.Update(step)
 			if step+1 == diff.Steps {
-				if diff.Early, err = train.Difference(train.Snapshot(w.Model().Params()), s.early); err != nil {
+				if diff.Early, err = difference(w, s.early); err != nil {
 					return err
 				}
 			}
@@ -74,10 +82,19 @@ func (s *session) oneRank(ctx context.Context) error {
 				SamplesPerSecond: float64((step+1)*s.o.Batch) / time.Since(begin).Seconds(),
 			})
 		}
-		diff.End, err = train.Difference(train.Snapshot(w.Model().Params()), s.end)
+		diff.End, err = difference(w, s.end)
 		s.report.SingleRank = diff
 		return err
 	})
+}
+
+// difference is how far the parameters of w are from a snapshot.
+func difference(w *train.Worker, from []float32) (float64, error) {
+	values, err := w.Values()
+	if err != nil {
+		return 0, err
+	}
+	return train.Difference(train.Snapshot(values), from)
 }
 
 // write makes or replaces the file at path, in one go.

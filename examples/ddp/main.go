@@ -4,6 +4,8 @@
 //
 //	go run ./examples/ddp
 //
+// With -device cuda each rank computes on a GPU of its own.
+//
 // Without RANK in the environment it is the launcher: it starts the ranks as
 // copies of itself, shows their progress and ends them all when one fails. With
 // RANK, which gocclrun and other launchers set, it is one rank. README.md says how

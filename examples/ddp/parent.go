@@ -31,6 +31,14 @@ type parent struct {
 
 // runParent starts the ranks, shows what they do, and returns the exit code.
 func runParent(args []string, o options.Options) int {
+	if o.Device == options.CUDA {
+		var err error
+		if o, err = perGPU(o); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return usageError
+		}
+		args = append(args, fmt.Sprintf("-ranks=%d", o.Ranks)) // the last one counts
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ddp:", err)
@@ -75,6 +83,18 @@ func runParent(args []string, o options.Options) int {
 	err = p.follow(signals)
 	p.screen.Close()
 	return p.verdict(err)
+}
+
+// perGPU makes a rank for each GPU unless o says how many.
+func perGPU(o options.Options) (options.Options, error) {
+	_, all, err := gpus()
+	if err != nil {
+		return o, err
+	}
+	if o.Ranks == 0 {
+		o.Ranks = len(all)
+	}
+	return o, o.Validate()
 }
 
 // follow passes on what the user wants until all ranks have ended.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -21,6 +22,7 @@ const timeout = time.Minute
 // session is one rank's part of the run.
 type session struct {
 	o                 options.Options
+	place             place
 	training, testing *mnist.Set
 	sink              sink // what it says is dropped on other ranks than 0
 	report            report.Report
@@ -46,6 +48,9 @@ func runRank(o options.Options) int {
 		return 128 + 2 // as a shell says of a program that Ctrl-C ended
 	} else if err != nil {
 		fmt.Fprintln(os.Stderr, end.sentence(err))
+		if errors.As(err, new(missing)) {
+			return usageError
+		}
 		return 1
 	}
 	return 0
@@ -60,7 +65,14 @@ func number(key string) int {
 // takePart joins the job, trains, and on rank 0 says how it went.
 func takePart(ctx context.Context, o options.Options, out sink) error {
 	cfg := dist.FromEnv()
-	cfg.Logger = slog.New(calm{cfg.Logger.Handler()})
+	if cfg.Logger != nil {
+		cfg.Logger = slog.New(calm{cfg.Logger.Handler()})
+	}
+	return join(ctx, cfg, o, out)
+}
+
+// join is takePart in the job of cfg.
+func join(ctx context.Context, cfg dist.Config, o options.Options, out sink) (err error) {
 	release, err := network(&cfg, o.Link)
 	if err != nil {
 		return err
@@ -69,6 +81,11 @@ func takePart(ctx context.Context, o options.Options, out sink) error {
 		cfg.Timeout = timeout
 	}
 	s := &session{o: o}
+	if s.place, err = openPlace(o, localRank(cfg.Identity), cfg.ShareDevice); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.place.close()) }()
+	s.place.join(&cfg)
 	first := false
 	restore := model.Threads(1)
 	defer restore()
@@ -91,6 +108,17 @@ func takePart(ctx context.Context, o options.Options, out sink) error {
 	return s.conclude(ctx)
 }
 
+// localRank is which of its machine's ranks this one is, 0 for the only one.
+func localRank(id *dist.Identity) int {
+	switch {
+	case id == nil:
+		return 0
+	case id.LocalRank >= 0:
+		return id.LocalRank
+	}
+	return id.Rank
+}
+
 // work is what all ranks do together.
 func (s *session) work(ctx context.Context, g *dist.Group) error {
 	if !s.o.Link.IsZero() {
@@ -102,8 +130,7 @@ func (s *session) work(ctx context.Context, g *dist.Group) error {
 	if s.training, s.testing, err = digits(s.o); err != nil {
 		return err
 	}
-	job, _ := dist.JobOf(ctx)
-	talk, err := job.New(ctx, "talk", ranksOf(g))
+	talk, err := newTalk(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -112,14 +139,6 @@ func (s *session) work(ctx context.Context, g *dist.Group) error {
 		return err
 	}
 	return r.compare(ctx)
-}
-
-func ranksOf(g *dist.Group) []int {
-	ranks := make([]int, g.Size())
-	for r := range ranks {
-		ranks[r] = r
-	}
-	return ranks
 }
 
 // digits loads the images that o asks for.

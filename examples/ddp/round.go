@@ -2,37 +2,35 @@ package main
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"time"
 
-	"github.com/goccl/goccl"
-	"github.com/goccl/goccl/bucket"
 	"github.com/goccl/goccl/dist"
 	"github.com/goccl/goccl/examples/ddp/report"
 	"github.com/goccl/goccl/examples/ddp/train"
 	"github.com/goccl/goccl/examples/ddp/ui"
-	processgroup "github.com/goccl/goccl/process_group"
 )
 
 // earlySteps is after how many steps parameters are compared for the first time:
 // few enough that rounding has not spread.
 const earlySteps = 20
 
-// round is a rank among others. The group g is for gradients; talk is for all else,
-// because the order of operations of g is the reducer's.
+// round is a rank among others. The group g is for gradients; talk is for all else.
 type round struct {
 	*session
-	g, talk *dist.Group
-	hash    string // of the parameters after earlySteps
+	g    *dist.Group
+	talk talk
+	hash string // of the parameters after earlySteps
 }
 
 // train is the training itself, and the test of what came of it.
-func (r *round) train(ctx context.Context) error {
-	t, err := newTrainer(ctx, r.g, r.training, r.o)
+func (r *round) train(ctx context.Context) (err error) {
+	t, err := newTrainer(ctx, r.place, r.g, r.training, r.o)
 	if err != nil {
 		return err
 	}
-	defer t.Close()
+	defer func() { err = errors.Join(err, t.Close()) }()
 	this, _ := usual(r.o)
 	if err := t.use(ctx, this); err != nil {
 		return err
@@ -47,7 +45,11 @@ func (r *round) train(ctx context.Context) error {
 		}
 		losses.add(t.Epoch(step), loss)
 		if step+1 == min(earlySteps, t.Steps()) {
-			r.early, r.hash = train.Snapshot(t.Model().Params()), train.Hash(t.Model().Params())
+			values, err := t.Values()
+			if err != nil {
+				return err
+			}
+			r.early, r.hash = train.Snapshot(values), train.Hash(values)
 		}
 	}
 	r.report.Seconds = time.Since(begin).Seconds()
@@ -56,28 +58,41 @@ func (r *round) train(ctx context.Context) error {
 		Ranks: r.g.Size(), Cores: runtime.NumCPU(), Epochs: r.o.Epochs, Steps: t.Steps(), Batch: r.o.Batch,
 		Train: r.training.Len(), Test: r.testing.Len(), Seed: r.o.Seed, Link: r.o.Link.String(), NoOverlap: r.o.NoOverlap,
 	}
-	r.report.Buckets = bucketTable(t.reducer)
+	r.place.describe(&r.report.Run)
+	took, err := t.averager.took(ctx, t.reducer)
+	if err != nil {
+		return err
+	}
+	r.report.Buckets = took.table(t.reducer)
 	return r.finish(ctx, t)
 }
 
 // step does one step and shows it. The loss is the mean over all ranks.
 func (r *round) step(ctx context.Context, t *trainer, step int, begin time.Time) (float64, error) {
 	from := time.Now()
-	loss, took, err := t.average(ctx, step)
+	if err := t.average(ctx, step, false); err != nil {
+		return 0, err
+	}
+	if err := t.Update(step); err != nil {
+		return 0, err
+	}
+	loss, err := t.loss(step)
 	if err != nil {
 		return 0, err
 	}
-	t.Update(step)
+	took, err := t.averager.took(ctx, t.reducer)
+	if err != nil {
+		return 0, err
+	}
 	whole := time.Since(from).Seconds()
-	own := []float64{loss, 1 - took.blocked.Seconds()/whole, took.wire.Seconds() / whole, took.blocked.Seconds() / whole}
-	all := make([]float64, len(own)*r.talk.Size())
-	if err := processgroup.AllGather(ctx, r.talk, all, own); err != nil {
+	share := func(d time.Duration) float64 { return min(1, d.Seconds()/whole) }
+	all, err := r.talk.gather(ctx, loss, 1-share(took.blocked), share(took.wire()), share(took.blocked))
+	if err != nil {
 		return 0, err
 	}
 	status := ui.Status{Step: step + 1, Epoch: t.Epoch(step) + 1}
 	status.SamplesPerSecond = float64(status.Step*r.o.Batch) / time.Since(begin).Seconds()
-	for rank := range r.talk.Size() {
-		row := all[rank*len(own):][:len(own)]
+	for _, row := range all {
 		status.Loss += row[0] / float64(r.talk.Size())
 		status.Ranks = append(status.Ranks, ui.Shares{Compute: row[1], Communication: row[2], Blocked: row[3]})
 	}
@@ -92,40 +107,28 @@ func (r *round) finish(ctx context.Context, t *trainer) error {
 	if err != nil {
 		return err
 	}
-	sum := []int64{int64(right)}
-	if err := processgroup.AllReduce(ctx, r.talk, sum, goccl.Sum); err != nil {
+	all, err := r.talk.fold(ctx, float64(right), sum)
+	if err != nil {
 		return err
 	}
-	r.report.Accuracy = float64(sum[0]) / float64(r.testing.Len())
-	params := t.Model().Params()
-	own := []byte(train.Hash(params))
-	all := make([]byte, size*len(own))
-	if err := processgroup.AllGather(ctx, r.talk, all, own); err != nil {
+	r.report.Accuracy = all / float64(r.testing.Len())
+	values, err := t.Values()
+	if err != nil {
 		return err
 	}
-	for rank := range size {
-		r.report.Hashes = append(r.report.Hashes, string(all[rank*len(own):][:len(own)]))
+	hashes, err := r.talk.Exchange(ctx, []byte(train.Hash(values)))
+	if err != nil {
+		return err
 	}
-	r.end = train.Snapshot(params)
-	for _, p := range params {
-		r.tensors = append(r.tensors, report.Tensor{Name: p.Name, Shape: p.Value.Shape(), Data: p.Value.Float32s()})
+	for _, h := range hashes {
+		r.report.Hashes = append(r.report.Hashes, string(h))
+	}
+	r.end = train.Snapshot(values)
+	for _, v := range values {
+		r.tensors = append(r.tensors, report.Tensor{Name: v.Name, Shape: v.Shape, Data: v.Data})
 	}
 	return nil
 }
-
-// bucketTable is what happened to the buckets in the last step.
-func bucketTable(r *bucket.Reducer) []report.Bucket {
-	names := r.State().Buckets
-	var table []report.Bucket
-	for i, b := range r.Stats().Buckets {
-		table = append(table, report.Bucket{
-			Bytes: b.Bytes, Parameters: names[i], ReadyMS: ms(b.Ready), LaunchedMS: ms(b.Launched), DoneMS: ms(b.Done),
-		})
-	}
-	return table
-}
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // mean collects means, one for each epoch.
 type mean struct {

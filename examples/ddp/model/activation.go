@@ -2,7 +2,8 @@ package model
 
 import "math"
 
-// The activation between layers is ReLU with its kink rounded off:
+// Knee is the width over which the activation between layers, ReLU, has its kink
+// rounded off:
 //
 //	f(z) = 0           for z <= 0
 //	     = z²/(2·knee) for 0 < z < knee
@@ -12,7 +13,9 @@ import "math"
 // within rounding of zero on one machine and beyond it on another changes a gradient
 // at once by far more than rounding, and training with another order of float32 sums
 // drifts away. Like ReLU it leaves exact zeros, which cost no multiplication.
-const knee = 0.5
+const Knee = 0.5
+
+const knee = Knee // for the formulas
 
 func smoothReLU(z float32) float32 {
 	switch {

@@ -3,18 +3,23 @@
 package options
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/goccl/goccl/examples/ddp/mnist"
 )
 
 // Options is what a run of the example is asked to do.
 type Options struct {
-	Ranks          int     // rank processes on this machine
+	Ranks          int     // rank processes on this machine; 0 with CUDA: one for each GPU
+	Device         string  // where ranks compute: Host or CUDA
+	Backend        string  // what averages gradients on a GPU: "ccl", "nccl"; empty on the host
 	Epochs         int     // passes over the training images
 	Batch          int     // samples in a step, over all ranks together
 	Images         int     // train on the first so many images, and test on at most as many
@@ -28,10 +33,20 @@ type Options struct {
 	JSON           string  // file for the result; empty: none
 }
 
+// Where ranks compute.
+const (
+	Host = "host"
+	CUDA = "cuda"
+)
+
+// backends are what may average gradients on a GPU; the first one does by default.
+var backends = []string{"ccl", "nccl"}
+
 // Default is a run without flags.
 func Default() Options {
 	return Options{
 		Ranks:          4,
+		Device:         Host,
 		Epochs:         2,
 		Batch:          320,
 		Images:         mnist.Train,
@@ -51,7 +66,9 @@ func Parse(args []string, out io.Writer) (Options, error) {
 	fs := flag.NewFlagSet("ddp", flag.ContinueOnError)
 	fs.SetOutput(out)
 	fs.Usage = func() { usage(fs) }
-	fs.IntVar(&o.Ranks, "ranks", o.Ranks, "`number` of rank processes on this machine")
+	fs.IntVar(&o.Ranks, "ranks", o.Ranks, "`number` of rank processes on this machine; with -device cuda one for each GPU")
+	fs.StringVar(&o.Device, "device", o.Device, "`where` ranks compute: host, or cuda, each on a GPU of its own")
+	fs.StringVar(&o.Backend, "backend", o.Backend, "what averages gradients with -device cuda: `ccl`, which is this library and the default, or nccl")
 	fs.IntVar(&o.Epochs, "epochs", o.Epochs, "`passes` over the training images")
 	fs.IntVar(&o.Batch, "batch", o.Batch, "`samples` in a step, over all ranks together")
 	fs.IntVar(&o.Images, "images", o.Images, "train on the first `images` of the set, and test on at most as many")
@@ -69,6 +86,14 @@ func Parse(args []string, out io.Writer) (Options, error) {
 	if fs.NArg() > 0 {
 		return Options{}, fmt.Errorf("ddp: unexpected argument %q: it takes flags only, see -h", fs.Arg(0))
 	}
+	if o.Device == CUDA {
+		given := false
+		fs.Visit(func(f *flag.Flag) { given = given || f.Name == "ranks" })
+		if !given {
+			o.Ranks = 0
+		}
+		o.Backend = cmp.Or(o.Backend, backends[0])
+	}
 	if err := o.Validate(); err != nil {
 		return Options{}, err
 	}
@@ -84,7 +109,17 @@ func usage(fs *flag.FlagSet) {
 func (o Options) Validate() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("ddp: "+format, args...)) }
-	if o.Ranks < 1 || o.Ranks > MaxRanks {
+	switch {
+	case o.Device != Host && o.Device != CUDA:
+		wrong("-device %s: must be host or cuda", o.Device)
+	case o.Device == Host && o.Backend != "":
+		wrong("-backend %s: is for -device cuda", o.Backend)
+	case o.Device == CUDA && !slices.Contains(backends, o.Backend):
+		wrong("-backend %s: must be one of %s", o.Backend, strings.Join(backends, ", "))
+	case o.Device == CUDA && !o.Link.IsZero():
+		wrong("-link shapes what goes through this machine's memory: not with -device cuda")
+	}
+	if perGPU := o.Device == CUDA && o.Ranks == 0; (o.Ranks < 1 || o.Ranks > MaxRanks) && !perGPU {
 		wrong("-ranks %d: must be 1 to %d", o.Ranks, MaxRanks)
 	}
 	if o.Epochs < 1 {

@@ -24,11 +24,21 @@ func TestParseAll(t *testing.T) {
 		"-lr", "0.25", "-seed", "18446744073709551615", "-link", "1Gbps,50us", "-dump", "p.bin", "-json", "r.json"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, Options{
-		Ranks: 2, Epochs: 3, Batch: 64, Images: 9000, BucketMiB: 2, FirstBucketMiB: 0.5, NoOverlap: true, LR: 0.25, Seed: 1<<64 - 1,
+		Ranks: 2, Device: Host, Epochs: 3, Batch: 64, Images: 9000, BucketMiB: 2, FirstBucketMiB: 0.5, NoOverlap: true, LR: 0.25, Seed: 1<<64 - 1,
 		Link: Link{BitsPerSecond: 1e9, Latency: 50 * time.Microsecond}, Dump: "p.bin", JSON: "r.json",
 	}, o)
 	require.EqualValues(t, 2<<20, o.BucketBytes())
 	require.EqualValues(t, 1<<19, o.FirstBucketBytes())
+}
+
+func TestParseDevice(t *testing.T) {
+	o, err := Parse([]string{"-device=cuda"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, Options{Device: CUDA, Backend: "ccl"}, Options{Ranks: o.Ranks, Device: o.Device, Backend: o.Backend}, "a rank for each GPU")
+	o, err = Parse([]string{"-device=cuda", "-backend=nccl", "-ranks=2"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 2, o.Ranks)
+	require.Equal(t, "nccl", o.Backend)
 }
 
 func TestParseRefuses(t *testing.T) {
@@ -48,6 +58,11 @@ func TestParseRefuses(t *testing.T) {
 		{[]string{"-lr", "+Inf"}, "ddp: -lr +Inf: must be a number above 0"},
 		{[]string{"-lr", "0", "-epochs", "0"}, "ddp: -epochs 0: must be at least 1\nddp: -lr 0: must be a number above 0"},
 		{[]string{"-dump", "x", "-json", "x"}, "ddp: -dump and -json both name x: give two files"},
+		{[]string{"-device", "tpu"}, "ddp: -device tpu: must be host or cuda"},
+		{[]string{"-backend", "nccl"}, "ddp: -backend nccl: is for -device cuda"},
+		{[]string{"-device", "cuda", "-backend", "mpi"}, "ddp: -backend mpi: must be one of ccl, nccl"},
+		{[]string{"-device", "cuda", "-link", "1Gbps"}, "ddp: -link shapes what goes through this machine's memory: not with -device cuda"},
+		{[]string{"-device", "cuda", "-ranks", "0", "-batch", "0"}, "ddp: -batch 0: must be 1 to 24000, the number of training images"},
 		{[]string{"train"}, `ddp: unexpected argument "train": it takes flags only, see -h`},
 		{[]string{"-link", "fast"}, `invalid value "fast" for flag -link: link "fast": rate "fast": want a number with bps, kbps, Mbps or Gbps, such as 200Mbps`},
 	} {

@@ -11,6 +11,8 @@ import (
 type document struct {
 	Ranks            int      `json:"ranks"`
 	Cores            int      `json:"cores"`
+	Device           string   `json:"device,omitempty"`  // the name of the GPUs
+	Backend          string   `json:"backend,omitempty"` // what averaged gradients there
 	Epochs           int      `json:"epochs"`
 	Steps            int      `json:"steps"`
 	Batch            int      `json:"batch"`
@@ -43,7 +45,7 @@ type overlap struct {
 // and more. What was not measured is null.
 func (r *Report) WriteJSON(w io.Writer) error {
 	d := document{
-		Ranks: r.Run.Ranks, Cores: r.Run.Cores, Epochs: r.Run.Epochs, Steps: r.Run.Steps, Batch: r.Run.Batch, Seed: r.Run.Seed,
+		Ranks: r.Run.Ranks, Cores: r.Run.Cores, Device: r.Run.Device, Backend: r.Run.Backend, Epochs: r.Run.Epochs, Steps: r.Run.Steps, Batch: r.Run.Batch, Seed: r.Run.Seed,
 		Accuracy: r.Accuracy, Loss: r.Loss, ParamsEqual: r.ParamsEqual(), SamplesPerSecond: r.SamplesPerSecond(),
 		BlockedMS: r.BlockedMS, ExposedMS: r.ExposedMS, Buckets: r.Buckets,
 	}

@@ -27,6 +27,8 @@ type Run struct {
 	Seed          uint64
 	Link          string // empty: not shaped
 	NoOverlap     bool
+	Device        string // the name of the GPUs; empty: the CPU
+	Backend       string // what averaged gradients there
 }
 
 // Difference compares the parameters of all ranks with those of one rank that

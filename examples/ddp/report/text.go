@@ -23,7 +23,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if err := writeBuckets(&b, r.Buckets); err != nil {
 		return err
 	}
-	if r.Run.Ranks > r.Run.Cores {
+	if r.Run.Device == "" && r.Run.Ranks > r.Run.Cores {
 		fmt.Fprintf(&b, "\n%d ranks share %s here: they take turns, so times say nothing about scaling.\n",
 			r.Run.Ranks, count(r.Run.Cores, "core"))
 	}
@@ -36,6 +36,9 @@ func (r *Report) writeSummary(b *strings.Builder) {
 	fmt.Fprintf(b, "training         %s of %d images, %d steps of %d samples on %s: %.1f s, %.0f samples/s\n",
 		count(r.Run.Epochs, "epoch"), r.Run.Train, r.Run.Steps, r.Run.Batch, count(r.Run.Ranks, "rank"),
 		r.Seconds, r.SamplesPerSecond())
+	if r.Run.Device != "" {
+		fmt.Fprintf(b, "device           %s for each rank, gradients averaged by %s\n", r.Run.Device, r.Run.Backend)
+	}
 	if r.Run.Link != "" {
 		fmt.Fprintf(b, "link             shaped to %s\n", r.Run.Link)
 	}

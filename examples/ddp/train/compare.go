@@ -6,19 +6,17 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-
-	"github.com/goccl/goccl/examples/ddp/model"
 )
 
 // Hash is the SHA-256, in hexadecimal, of the bits of all values in the order of
-// params.
-func Hash(params []model.Param) string {
+// values.
+func Hash(values []Value) string {
 	h := sha256.New()
 	var buf []byte
-	for _, p := range params {
+	for _, v := range values {
 		buf = buf[:0]
-		for _, v := range p.Value.Float32s() {
-			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(v))
+		for _, x := range v.Data {
+			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(x))
 		}
 		h.Write(buf)
 	}
@@ -26,10 +24,10 @@ func Hash(params []model.Param) string {
 }
 
 // Snapshot copies all values, one parameter after another.
-func Snapshot(params []model.Param) []float32 {
+func Snapshot(values []Value) []float32 {
 	var all []float32
-	for _, p := range params {
-		all = append(all, p.Value.Float32s()...)
+	for _, v := range values {
+		all = append(all, v.Data...)
 	}
 	return all
 }

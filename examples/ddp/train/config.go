@@ -1,10 +1,6 @@
 package train
 
-import (
-	"fmt"
-
-	"github.com/goccl/goccl/examples/ddp/mnist"
-)
+import "fmt"
 
 // Config is what all ranks must agree on.
 type Config struct {
@@ -14,15 +10,10 @@ type Config struct {
 	LR     float64 // peak learning rate
 }
 
-// Sizes is the widths of the model's layers: 14 × 14 inputs to ten digits. The
-// first layer, whose gradient is ready last and so has nothing left to hide
-// behind, holds a tenth of the parameters.
-func Sizes() []int { return []int{Inputs, 320, 544, 448, 288, mnist.Classes} }
+// Momentum is that of the gradient descent; see SGD.
+const Momentum = 0.9
 
-const (
-	momentum    = 0.9
-	warmupSteps = 10
-)
+const warmupSteps = 10
 
 // StepsPerEpoch is how many whole batches n samples give. What is left over waits
 // for another epoch's order.

@@ -1,7 +1,8 @@
 // Package train is data-parallel training of the digits model as one rank sees
 // it: which samples a step takes, how they are augmented, the update, and the
-// comparison of parameters. Communication is not in it: between Gradients and
-// Update the caller averages Param.Grad over the ranks.
+// comparison of parameters. What computes is an Engine, on the CPU or elsewhere.
+// Communication is not in it: between Gradients and Update the caller averages the
+// gradients over the ranks.
 //
 // Everything random comes from (seed, epoch, sample index), never from the rank
 // or the number of ranks. N ranks and one rank with the same global batch

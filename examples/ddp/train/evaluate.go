@@ -1,27 +1,27 @@
 package train
 
-import (
-	"github.com/goccl/goccl/examples/ddp/mnist"
-	"github.com/goccl/goccl/examples/ddp/model"
-)
+import "github.com/goccl/goccl/examples/ddp/mnist"
 
-// correct counts the right guesses of m for every size-th image of set, from rank
+// correct counts the right guesses of e for every size-th image of set, from rank
 // on.
-func correct(m *model.MLP, scaler *Scaler, set *mnist.Set, rank, size int) (int, error) {
-	input := m.Input()
-	guess := make([]uint8, m.Batch())
+func correct(e Engine, scaler *Scaler, set *mnist.Set, rank, size int) (int, error) {
+	guess := make([]uint8, e.Batch())
 	right := 0
-	for first := rank; first < set.Len(); first += size * m.Batch() {
+	for first := rank; first < set.Len(); first += size * e.Batch() {
+		input, labels, err := e.Input()
+		if err != nil {
+			return 0, err
+		}
+		clear(labels)
 		n := 0
-		for i := first; i < set.Len() && n < m.Batch(); i += size {
+		for i := first; i < set.Len() && n < e.Batch(); i += size {
 			scaler.Fill(input[n*Inputs:(n+1)*Inputs], set.Image(i), Shift{})
 			n++
 		}
-		if err := m.Forward(); err != nil {
+		// Beyond n the batch holds stale samples: they are not looked at.
+		if err := e.Predict(guess[:n]); err != nil {
 			return 0, err
 		}
-		// Beyond n the batch holds stale samples: they are not looked at.
-		m.Predict(guess[:n])
 		for k, g := range guess[:n] {
 			if g == set.Label(first+k*size) {
 				right++

@@ -136,12 +136,7 @@ func TestSchedule(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
-	make2 := func(v float32) []model.Param {
-		return []model.Param{
-			{Value: tensor.New(tensor.WithBacking([]float32{1, v}))},
-			{Value: tensor.New(tensor.WithBacking([]float32{3}))},
-		}
-	}
+	make2 := func(v float32) []Value { return []Value{{Data: []float32{1, v}}, {Data: []float32{3}}} }
 	a, b := make2(2), make2(2.5)
 	require.Equal(t, []float32{1, 2, 3}, Snapshot(a))
 	require.Equal(t, Hash(a), Hash(make2(2)))

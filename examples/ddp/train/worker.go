@@ -4,56 +4,50 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/examples/ddp/mnist"
-	"github.com/goccl/goccl/examples/ddp/model"
 )
 
-// Worker is one rank's part of the training. A step is Gradients, the averaging of
-// Param.Grad over the ranks by the caller, and Update. It is not safe for
-// concurrent use.
+// Worker is one rank's part of the training: it gives an Engine its samples, step by
+// step. A step is Gradients, the averaging of the gradients over the ranks by the caller,
+// and Update. It is not safe for concurrent use.
 type Worker struct {
 	cfg    Config
 	set    *mnist.Set
 	scaler *Scaler
 	shard  Shard
-	model  *model.MLP
-	sgd    *SGD
+	engine Engine
 	rate   Schedule
-	labels []uint8
 	epoch  int   // the epoch that order is of, -1: none
 	order  []int // this rank's samples of the epoch
 }
 
-// NewWorker makes the part of rank among size ranks in training on set. All ranks
-// start from the same parameters, as they come from cfg.Seed.
-func NewWorker(cfg Config, set *mnist.Set, rank, size int) (*Worker, error) {
+// NewWorker makes the part of rank among size ranks in training on set. Its engine is
+// for cfg.Batch/size samples. All ranks start from the same parameters.
+func NewWorker(e Engine, cfg Config, set *mnist.Set, rank, size int) (*Worker, error) {
 	if err := cfg.check(set.Len(), rank, size); err != nil {
 		return nil, err
 	}
-	return newWorker(cfg, set, NewScaler(set), rank, size)
-}
-
-func newWorker(cfg Config, set *mnist.Set, scaler *Scaler, rank, size int) (*Worker, error) {
-	m, err := model.New(Sizes(), cfg.Batch/size, cfg.Seed)
-	if err != nil {
-		return nil, err
+	if e.Batch() != cfg.Batch/size {
+		return nil, fmt.Errorf("train: an engine for %d samples, %d are a rank's share", e.Batch(), cfg.Batch/size)
 	}
-	return &Worker{
-		cfg: cfg, set: set, scaler: scaler, shard: Strided(rank, size), model: m,
-		sgd:    NewSGD(m.Params(), momentum),
-		rate:   Schedule{Peak: cfg.LR, Warmup: warmupSteps, Steps: cfg.Epochs * cfg.StepsPerEpoch(set.Len())},
-		labels: make([]uint8, cfg.Batch/size),
-		epoch:  -1,
-	}, nil
+	return newWorker(e, cfg, set, NewScaler(set), rank, size), nil
 }
 
-// Model is the rank's model. Its gradients may be given other memory by SetGrad.
-func (w *Worker) Model() *model.MLP { return w.model }
+func newWorker(e Engine, cfg Config, set *mnist.Set, scaler *Scaler, rank, size int) *Worker {
+	return &Worker{
+		cfg: cfg, set: set, scaler: scaler, shard: Strided(rank, size), engine: e,
+		rate:  Schedule{Peak: cfg.LR, Warmup: warmupSteps, Steps: cfg.Epochs * cfg.StepsPerEpoch(set.Len())},
+		epoch: -1,
+	}
+}
+
+// Values are the parameters as they stand; see Engine.
+func (w *Worker) Values() ([]Value, error) { return w.engine.Values() }
 
 // Correct counts the images of set, from rank on in steps of size, that the model
 // gives the right label. The sum over all ranks divided by set.Len() is the accuracy.
-// It overwrites the model's input.
+// It overwrites the engine's input.
 func (w *Worker) Correct(set *mnist.Set, rank, size int) (int, error) {
-	return correct(w.model, w.scaler, set, rank, size)
+	return correct(w.engine, w.scaler, set, rank, size)
 }
 
 // UseShard takes samples by s from the next epoch on, for instance by the sampler
@@ -66,32 +60,23 @@ func (w *Worker) Steps() int { return w.rate.Steps }
 // Epoch is the epoch of step, from 0.
 func (w *Worker) Epoch(step int) int { return step / w.cfg.StepsPerEpoch(w.set.Len()) }
 
-// Gradients computes the mean loss over this rank's samples of step and its
-// gradients, calling ready as model.MLP.Backward does; started, if not nil, is
-// called between the forward and the backward pass. It changes no parameters: the
-// same step can be computed again.
-func (w *Worker) Gradients(step int, started func(), ready func(i int)) (loss float64, err error) {
+// Gradients computes this rank's gradients of step, as Engine.Gradients does. It changes
+// no parameters: the same step can be computed again.
+func (w *Worker) Gradients(step int, started func(), ready func(i int)) error {
 	if err := w.fill(step); err != nil {
-		return 0, err
+		return err
 	}
-	if err := w.model.Forward(); err != nil {
-		return 0, err
-	}
-	if loss, _, err = w.model.Loss(w.labels); err != nil {
-		return 0, err
-	}
-	if started != nil {
-		started()
-	}
-	return loss, w.model.Backward(ready)
+	return w.engine.Gradients(started, ready)
 }
+
+// Loss is the mean loss over this rank's samples of the last Gradients.
+func (w *Worker) Loss() (float64, error) { return w.engine.Loss() }
 
 // Update moves the parameters along the gradients, which the caller has averaged
 // over the ranks, with the learning rate of step.
-func (w *Worker) Update(step int) { w.sgd.Step(w.model.Params(), w.rate.Rate(step)) }
+func (w *Worker) Update(step int) error { return w.engine.Update(w.rate.Rate(step)) }
 
-// fill puts this rank's samples of step into the model's input and their labels
-// beside it.
+// fill puts this rank's samples of step and their labels into the engine's input.
 func (w *Worker) fill(step int) error {
 	if step < 0 || step >= w.Steps() {
 		return fmt.Errorf("train: step %d of %d", step, w.Steps())
@@ -100,13 +85,16 @@ func (w *Worker) fill(step int) error {
 	if err := w.enter(epoch); err != nil {
 		return err
 	}
-	per := len(w.labels)
+	input, labels, err := w.engine.Input()
+	if err != nil {
+		return err
+	}
+	per := len(labels)
 	first := (step - epoch*w.cfg.StepsPerEpoch(w.set.Len())) * per
-	input := w.model.Input()
 	for i, sample := range w.order[first : first+per] {
 		shift := Augment(w.cfg.Seed, epoch, sample)
 		w.scaler.Fill(input[i*Inputs:(i+1)*Inputs], w.set.Image(sample), shift)
-		w.labels[i] = w.set.Label(sample)
+		labels[i] = w.set.Label(sample)
 	}
 	return nil
 }
@@ -123,7 +111,7 @@ func (w *Worker) enter(epoch int) error {
 		}
 		w.order = append(w.order, sample)
 	}
-	if need := w.cfg.StepsPerEpoch(w.set.Len()) * len(w.labels); len(w.order) < need {
+	if need := w.cfg.StepsPerEpoch(w.set.Len()) * w.engine.Batch(); len(w.order) < need {
 		return fmt.Errorf("train: the shard has %d samples, an epoch needs %d", len(w.order), need)
 	}
 	w.epoch = epoch

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/examples/ddp/mnist"
+	"github.com/goccl/goccl/examples/ddp/model"
 	"github.com/goccl/goccl/examples/ddp/options"
 )
 
@@ -22,10 +23,25 @@ func newVirtual(t *testing.T, cfg Config, set *mnist.Set, size int) virtual {
 	t.Helper()
 	v := make(virtual, size)
 	for rank := range v {
-		w, err := newWorker(cfg, set, digits().scaler, rank, size)
-		require.NoError(t, err)
-		v[rank] = w
+		v[rank] = newWorker(engine(t, cfg, size), cfg, set, digits().scaler, rank, size)
 	}
+	return v
+}
+
+func engine(t *testing.T, cfg Config, size int) *Host {
+	t.Helper()
+	h, err := NewHost(cfg.Batch/size, cfg.Seed)
+	require.NoError(t, err)
+	return h
+}
+
+// modelOf is the model of w, which is on the CPU.
+func modelOf(w *Worker) *model.MLP { return w.engine.(*Host).Model() }
+
+func valuesOf(t *testing.T, w *Worker) []Value {
+	t.Helper()
+	v, err := w.Values()
+	require.NoError(t, err)
 	return v
 }
 
@@ -34,14 +50,15 @@ func (v virtual) step(t *testing.T, step int) float64 {
 	t.Helper()
 	var loss float64
 	for _, w := range v {
-		l, err := w.Gradients(step, nil, nil)
+		require.NoError(t, w.Gradients(step, nil, nil))
+		l, err := w.Loss()
 		require.NoError(t, err)
 		loss += l / float64(len(v))
 	}
-	for i, p := range v[0].Model().Params() {
+	for i, p := range modelOf(v[0]).Params() {
 		sum := p.Grad.Float32s()
 		for _, w := range v[1:] {
-			for j, g := range w.Model().Params()[i].Grad.Float32s() {
+			for j, g := range modelOf(w).Params()[i].Grad.Float32s() {
 				sum[j] += g
 			}
 		}
@@ -49,16 +66,16 @@ func (v virtual) step(t *testing.T, step int) float64 {
 			sum[j] /= float32(len(v))
 		}
 		for _, w := range v[1:] {
-			copy(w.Model().Params()[i].Grad.Float32s(), sum)
+			copy(modelOf(w).Params()[i].Grad.Float32s(), sum)
 		}
 	}
 	for _, w := range v {
-		w.Update(step)
+		require.NoError(t, w.Update(step))
 	}
 	return loss
 }
 
-func (v virtual) snapshot() []float32 { return Snapshot(v[0].Model().Params()) }
+func (v virtual) snapshot(t *testing.T) []float32 { return Snapshot(valuesOf(t, v[0])) }
 
 // digits are unpacked, and their scaler made, once for all tests: both are read-only.
 var digits = sync.OnceValue(func() (d struct {
@@ -85,10 +102,10 @@ func TestRanksAgainstOne(t *testing.T) {
 	train, _ := load(t)
 	cfg := Config{Seed: 0, Epochs: 1, Batch: 48, LR: 0.05}
 	four, one := newVirtual(t, cfg, train, 4), newVirtual(t, cfg, train, 1)
-	start, err := Difference(four.snapshot(), one.snapshot())
+	start, err := Difference(four.snapshot(t), one.snapshot(t))
 	require.NoError(t, err)
 	require.Zero(t, start)
-	before := one.snapshot()
+	before := one.snapshot(t)
 	steps := 20
 	if testing.Short() {
 		steps = 5
@@ -96,14 +113,14 @@ func TestRanksAgainstOne(t *testing.T) {
 	for step := range steps {
 		require.InDelta(t, one.step(t, step), four.step(t, step), 1e-5)
 	}
-	diff, err := Difference(four.snapshot(), one.snapshot())
+	diff, err := Difference(four.snapshot(t), one.snapshot(t))
 	require.NoError(t, err)
 	require.LessOrEqual(t, diff, 1e-6)
-	moved, err := Difference(before, one.snapshot())
+	moved, err := Difference(before, one.snapshot(t))
 	require.NoError(t, err)
 	require.Greater(t, moved, 1e-3, "training must have moved the parameters")
 	for _, w := range four[1:] {
-		require.Equal(t, Hash(four[0].Model().Params()), Hash(w.Model().Params()))
+		require.Equal(t, Hash(valuesOf(t, four[0])), Hash(valuesOf(t, w)))
 	}
 }
 
@@ -134,12 +151,12 @@ func TestAccuracy(t *testing.T) {
 		t.Skip("trains for some seconds")
 	}
 	train, test := load(t)
-	w, err := NewWorker(Config{Seed: 1, Epochs: 1, Batch: 160, LR: 0.1}, train, 0, 1)
+	cfg := Config{Seed: 1, Epochs: 1, Batch: 160, LR: 0.1}
+	w, err := NewWorker(engine(t, cfg, 1), cfg, train, 0, 1)
 	require.NoError(t, err)
 	for step := range 50 {
-		_, err := w.Gradients(step, nil, nil)
-		require.NoError(t, err)
-		w.Update(step)
+		require.NoError(t, w.Gradients(step, nil, nil))
+		require.NoError(t, w.Update(step))
 	}
 	right := 0
 	for rank := range 3 { // the ranks' shares cover the set
@@ -160,18 +177,17 @@ func TestAccuracy(t *testing.T) {
 // can be timed twice.
 func TestGradientsRepeat(t *testing.T) {
 	train, _ := load(t)
-	w, err := newWorker(Config{Epochs: 2, Batch: 12000, LR: 0.1}, train, digits().scaler, 1, 120)
-	require.NoError(t, err)
+	cfg := Config{Epochs: 2, Batch: 12000, LR: 0.1}
+	w := newWorker(engine(t, cfg, 120), cfg, train, digits().scaler, 1, 120)
 	require.Equal(t, 4, w.Steps())
 	run := func(step int) ([]float32, []int) {
 		var order []int
 		started := false
-		_, err := w.Gradients(step, func() { started = true }, func(i int) {
+		require.NoError(t, w.Gradients(step, func() { started = true }, func(i int) {
 			require.True(t, started)
 			order = append(order, i)
-		})
-		require.NoError(t, err)
-		return append([]float32(nil), w.Model().Params()[0].Grad.Float32s()...), order
+		}))
+		return append([]float32(nil), modelOf(w).Params()[0].Grad.Float32s()...), order
 	}
 	first, order := run(3)
 	require.Equal(t, []int{9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, order)
@@ -183,6 +199,7 @@ func TestGradientsRepeat(t *testing.T) {
 
 func TestWorkerRefuses(t *testing.T) {
 	train, _ := load(t)
+	eight := engine(t, Config{Batch: 8}, 1)
 	for want, tc := range map[string]struct {
 		cfg        Config
 		rank, size int
@@ -192,17 +209,16 @@ func TestWorkerRefuses(t *testing.T) {
 		"train: batch 8 is not a multiple of 3 ranks": {Config{Epochs: 1, Batch: 8}, 0, 3},
 		"train: 0 epochs":                             {Config{Batch: 8}, 0, 1},
 	} {
-		_, err := NewWorker(tc.cfg, train, tc.rank, tc.size)
+		_, err := NewWorker(eight, tc.cfg, train, tc.rank, tc.size)
 		require.EqualError(t, err, want)
 	}
-	w, err := NewWorker(Config{Epochs: 1, Batch: 8}, train, 0, 1)
+	_, err := NewWorker(eight, Config{Epochs: 1, Batch: 8}, train, 0, 2)
+	require.EqualError(t, err, "train: an engine for 8 samples, 4 are a rank's share")
+	w, err := NewWorker(eight, Config{Epochs: 1, Batch: 8}, train, 0, 1)
 	require.NoError(t, err)
-	_, err = w.Gradients(3000, nil, nil)
-	require.EqualError(t, err, "train: step 3000 of 3000")
+	require.EqualError(t, w.Gradients(3000, nil, nil), "train: step 3000 of 3000")
 	w.UseShard(func(int, uint64, int) iter.Seq[int] { return func(yield func(int) bool) { yield(24000) } })
-	_, err = w.Gradients(0, nil, nil)
-	require.EqualError(t, err, "train: the shard has sample 24000 of 24000")
+	require.EqualError(t, w.Gradients(0, nil, nil), "train: the shard has sample 24000 of 24000")
 	w.UseShard(func(int, uint64, int) iter.Seq[int] { return func(yield func(int) bool) { yield(5) } })
-	_, err = w.Gradients(0, nil, nil)
-	require.EqualError(t, err, "train: the shard has 1 samples, an epoch needs 24000")
+	require.EqualError(t, w.Gradients(0, nil, nil), "train: the shard has 1 samples, an epoch needs 24000")
 }
