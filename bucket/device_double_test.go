@@ -149,4 +149,3 @@ func (m *meeting) exchange(ctx context.Context, rank int, data []byte) ([][]byte
 		return nil, context.Cause(ctx)
 	}
 }
-
