@@ -146,7 +146,7 @@ func TestGPUTraining(t *testing.T) {
 	for _, args := range ways {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "result.json")
-			o, err := options.Parse(append([]string{"-device=cuda", "-ranks=2", "-epochs=1", "-json=" + path}, args...), os.Stderr)
+			o, err := options.Parse(append([]string{"-device=cuda", "-backend=nccl", "-ranks=2", "-epochs=1", "-json=" + path}, args...), os.Stderr)
 			require.NoError(t, err)
 			shared := store.NewMem()
 			defer shared.Close()
@@ -164,7 +164,7 @@ func TestGPUTraining(t *testing.T) {
 			}
 			wg.Wait()
 			require.NoError(t, errors.Join(errs...))
-			checkGPUResult(t, path, steps)
+			checkGPUResult(t, path, "nccl", steps)
 		})
 	}
 }
@@ -172,23 +172,30 @@ func TestGPUTraining(t *testing.T) {
 // TestGPUProgram is the program as a user runs it, with rank processes.
 func TestGPUProgram(t *testing.T) {
 	needGPUs(t, 2)
-	needNCCL(t)
 	if os.Getenv(envModels) != "" {
-		t.Skip("the model of NCCL connects ranks of one process only")
+		t.Skip("the models connect ranks of one process only, and run no kernels that wait for each other")
 	}
 	if lib := os.Getenv(envNCCL); lib != "" {
 		t.Setenv("GOCCL_NCCL_LIB", lib)
 	}
-	path := filepath.Join(t.TempDir(), "result.json")
-	cmd := program(t, "-device=cuda", "-ranks=2", "-images=2400", "-epochs=1", "-json="+path)
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	t.Logf("%s", out)
-	checkGPUResult(t, path, 50)
-	require.Regexp(t, `parameters +[0-9a-f]{16} on every rank`, string(out))
+	for _, backend := range []string{"nccl", "ccl"} {
+		t.Run(backend, func(t *testing.T) {
+			if backend == "nccl" {
+				needNCCL(t)
+			}
+			path := filepath.Join(t.TempDir(), "result.json")
+			cmd := program(t, "-device=cuda", "-backend="+backend, "-ranks=2", "-images=2400", "-epochs=1", "-json="+path)
+			finish(t, cmd)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			t.Logf("%s", out)
+			checkGPUResult(t, path, backend, 50)
+			require.Regexp(t, `parameters +[0-9a-f]{16} on every rank`, string(out))
+		})
+	}
 }
 
-func checkGPUResult(t *testing.T, path string, steps int) {
+func checkGPUResult(t *testing.T, path, backend string, steps int) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -198,7 +205,7 @@ func checkGPUResult(t *testing.T, path string, steps int) {
 	require.EqualValues(t, 2, got["ranks"])
 	require.EqualValues(t, steps, got["steps"])
 	require.NotEmpty(t, got["device"])
-	require.Equal(t, "nccl", got["backend"])
+	require.Equal(t, backend, got["backend"])
 	require.Equal(t, true, got["params_equal"])
 	require.Equal(t, true, got["overlap"].(map[string]any)["equal"], "overlap changes no bit")
 	require.InDelta(t, 0, got["single_rank_early"], 1e-6)
