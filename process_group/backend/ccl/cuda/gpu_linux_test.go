@@ -107,7 +107,7 @@ func (r *rig) options() pgtest.Options {
 		sum := op.Kind() == goccl.Sum || op.Kind() == goccl.Avg || op.Kind() == goccl.PreMulSum(1).Kind()
 		return !slices.Contains(reducing, form) || sum && (d == goccl.F32 || d == goccl.BF16)
 	}
-	for _, name := range []string{"Coalesce", "C73CoalesceFails", "C83ManyTransfers", "C71LargeBothWays", "TransferToOneself", "C55ZeroBytes"} {
+	for _, name := range []string{"Coalesce", "C73CoalesceFails", "C83ManyTransfers", "C71LargeBothWays", "TransferToOneself", "C55ZeroBytes", "C82OneRank"} {
 		o.Without[name] = "several transfers as one operation"
 	}
 	for _, name := range []string{"C65Int8Wraps", "C67BF16Bound"} {
