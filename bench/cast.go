@@ -64,37 +64,67 @@ func (o *options) join(ctx context.Context, g *dist.Group, c *cast, dev *cuda.De
 			return err
 		}
 	}
-	if o.backend != "nccl" && o.vs != "nccl" {
+	if o.backend == "nccl" {
+		if err := o.joinNCCL(ctx, g, c, stream, &side{name: "nccl"}, 0); err != nil {
+			return err
+		}
+	}
+	if o.vs == "nccl" {
+		for _, ctas := range append([]int{0}, o.ctas...) {
+			s := &side{name: "nccl direct", direct: &direct{}}
+			if ctas > 0 {
+				s.name = fmt.Sprintf("nccl direct %d CTAs", ctas)
+			}
+			if err := o.joinNCCL(ctx, g, c, stream, s, ctas); err != nil {
+				return err
+			}
+		}
+	}
+	return o.clocks(c, dev)
+}
+
+// clocks gives each side a clock of the GPU, where that is asked for.
+func (o *options) clocks(c *cast, dev *cuda.Device) error {
+	if !o.events {
 		return nil
 	}
-	settings := []int{0}
-	if o.vs != "" {
-		settings = append(settings, o.ctas...)
-	}
-	for _, ctas := range settings {
-		s := &side{name: "nccl", stream: stream}
-		cfg := nccl.Config{Rank: g.Rank(), Size: g.Size(), Name: "bench", Device: dev, Library: o.library, OnCaller: true, Timeout: 2 * time.Minute}
-		if ctas > 0 {
-			s.name = fmt.Sprintf("nccl %d CTAs", ctas)
-			cfg.Settings.Int(libnccl.MinCTAs, ctas)
-			cfg.Settings.Int(libnccl.MaxCTAs, ctas)
-		}
-		id, err := o.meet(ctx, g, c)
+	for _, s := range c.sides {
+		clock, err := newClock(dev)
 		if err != nil {
 			return err
 		}
-		b, err := nccl.New(ctx, id, cfg)
-		if err != nil {
-			return err
-		}
-		if ctas == 0 {
-			s.about = fmt.Sprintf("NCCL %v at %s, %s, NCCL_NVLS_ENABLE=%s", b.Library().Version(), b.Library().Name(), dev.Info().Name, os.Getenv("NCCL_NVLS_ENABLE"))
-		}
-		group := processgroup.New(processgroup.Config{Name: s.name, Rank: g.Rank(), Size: g.Size(), Backend: b, Control: b.Control()})
-		c.undo = append(c.undo, group.Close)
-		s.g = group.On(stream)
-		c.sides = append(c.sides, s)
+		c.undo = append(c.undo, clock.close)
+		s.clock = clock
 	}
+	return nil
+}
+
+// joinNCCL completes a side on NCCL, with as many CTAs, or, with 0, as NCCL likes.
+func (o *options) joinNCCL(ctx context.Context, g *dist.Group, c *cast, stream *cuda.Stream, s *side, ctas int) error {
+	dev := stream.Device()
+	cfg := nccl.Config{Rank: g.Rank(), Size: g.Size(), Name: "bench", Device: dev, Library: o.library, OnCaller: true, Timeout: 2 * time.Minute}
+	if ctas > 0 {
+		cfg.Settings.Int(libnccl.MinCTAs, ctas)
+		cfg.Settings.Int(libnccl.MaxCTAs, ctas)
+	}
+	id, err := o.meet(ctx, g, c)
+	if err != nil {
+		return err
+	}
+	b, err := nccl.New(ctx, id, cfg)
+	if err != nil {
+		return err
+	}
+	if ctas == 0 {
+		s.about = fmt.Sprintf("NCCL %v at %s, %s, NCCL_NVLS_ENABLE=%s", b.Library().Version(), b.Library().Name(), dev.Info().Name, os.Getenv("NCCL_NVLS_ENABLE"))
+	}
+	if s.direct != nil {
+		s.direct.comm = b.Comm()
+	}
+	group := processgroup.New(processgroup.Config{Name: s.name, Rank: g.Rank(), Size: g.Size(), Backend: b, Control: b.Control()})
+	c.undo = append(c.undo, group.Close)
+	s.g, s.stream = group.On(stream), stream
+	c.sides = append(c.sides, s)
 	return nil
 }
 

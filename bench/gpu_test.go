@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,10 +26,24 @@ func TestOptionsOfGPUs(t *testing.T) {
 		`-ctas "0"`:                    {"-ctas", "0"},
 		`-ctas "8,x"`:                  {"-ctas", "8,x"},
 		"-graph needs":                 {"-graph"},
+		"-events needs":                {"-events"},
 		"-dump writes host memory":     {"-backend", "nccl", "-dump", "f"},
 	} {
 		_, err := parse(append([]string{"allreduce"}, args...))
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// A batch is never so short that its begin and end are what is timed.
+func TestEnough(t *testing.T) {
+	host, gpu, graph := &options{}, &options{gpuOptions: gpuOptions{gpu: true}}, &options{gpuOptions: gpuOptions{gpu: true, graph: true}}
+	for _, c := range []struct {
+		o    *options
+		each time.Duration
+		want int
+	}{{host, time.Millisecond, 4}, {host, time.Second, 1}, {host, 0, 5000}, {gpu, 100 * time.Microsecond, 200}, {gpu, 10 * time.Millisecond, 20},
+		{gpu, time.Microsecond, 1000}, {graph, time.Microsecond, 200}} {
+		require.Equal(t, c.want, enough(c.o, c.each), "%v", c)
 	}
 }
 

@@ -37,6 +37,7 @@ type gpuOptions struct {
 	vs      string // "nccl" or nothing
 	ctas    []int  // of the tuned sides of vs
 	graph   bool
+	events  bool
 	gpu     bool
 	library string // of NCCL; "": where the dynamic linker finds it
 }
@@ -79,9 +80,10 @@ func parse(args []string) (*options, error) {
 	fs.StringVar(&o.json, "json", "", "append one JSON object a row to this file")
 	fs.StringVar(&o.backend, "backend", "ccl", "what moves the data: ccl, the library's own, or nccl, on GPUs")
 	fs.BoolVar(&o.gpu, "gpu", false, "buffers on GPUs, one for each rank, which nccl always has")
-	fs.StringVar(&o.vs, "vs", "", "nccl: time NCCL beside the backend, as it is and tuned, in turns")
+	fs.StringVar(&o.vs, "vs", "", "nccl: time NCCL beside the backend, called directly as nccl-tests does, as it is and tuned, in turns")
 	fs.StringVar(&ctas, "ctas", "32,64", "what the tuned sides of -vs set NCCL's minCTAs and maxCTAs to")
 	fs.BoolVar(&o.graph, "graph", false, "on GPUs: capture a batch as a CUDA graph and time its replay")
+	fs.BoolVar(&o.events, "events", false, "on GPUs: take a batch's time from events on the stream, not from the host's clock")
 	fs.StringVar(&o.dump, "dump", "", "write rank 0's input and output of the last row to this file")
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		if err := fs.Parse(args); err != nil {
@@ -116,8 +118,10 @@ func (o *gpuOptions) fillGPU(ctas, dump string) error {
 		}
 		o.ctas = append(o.ctas, n)
 	}
-	if o.graph && !o.onGPU() {
-		return fmt.Errorf("-graph needs a backend on GPUs")
+	for name, asked := range map[string]bool{"graph": o.graph, "events": o.events} {
+		if asked && !o.onGPU() {
+			return fmt.Errorf("-%s needs a backend on GPUs", name)
+		}
 	}
 	if dump != "" && o.onGPU() {
 		return fmt.Errorf("-dump writes host memory; the buffers of this run lie on GPUs")

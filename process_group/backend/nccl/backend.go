@@ -46,6 +46,13 @@ func (b *Backend) Transport() string { return fmt.Sprintf("NCCL %v", b.lib.Versi
 // Library returns the library that the backend runs on.
 func (b *Backend) Library() *libnccl.Library { return b.lib }
 
+// Comm returns the communicator, for calls of NCCL that a group does not have. NCCL
+// takes one call at a time: while one is made, no operation of the group may be
+// started and none be under way unless Config.Blocking is set, and nobody closes the
+// group. What is called here neither the group's recorder nor its audit sees. The
+// communicator stays the backend's.
+func (b *Backend) Comm() *libnccl.Comm { return b.gpu.comm }
+
 // Control returns the control plane of the group.
 func (b *Backend) Control() processgroup.Control { return b.control }
 

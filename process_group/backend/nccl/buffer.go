@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/device"
@@ -64,41 +63,25 @@ func backwards(undo []func() error) error {
 	return errors.Join(errs...)
 }
 
-// exclusively runs fn with the engine's turn and the device current.
-func (b *Backend) exclusively(fn func() error) error {
-	for began := time.Now(); !b.engine.borrow(); time.Sleep(time.Millisecond) {
-		if f := b.engine.cause.Load(); f != nil {
-			return f.err
-		}
-		if time.Since(began) > b.cfg.Timeout {
-			return b.engine.late("operations before it do not start", b.cfg.Timeout)
-		}
-	}
-	defer b.engine.drive(false)
-	return b.gpu.current(fn)
-}
-
 // register tells NCCL of memory. The caller has the turn.
 func (b *Backend) register(addr uintptr, bytes int) (func() error, error) {
-	g, c := b.gpu, b.gpu.comm
-	var err, gone error
 	if !b.cfg.Symmetric {
 		var handle uintptr
-		g.alone(func() { handle, err = c.Register(addr, bytes) })
+		err := b.command(func(c *libnccl.Comm) (err error) {
+			handle, err = c.Register(addr, bytes)
+			return err
+		})
 		return func() error {
-			g.alone(func() { gone = c.Deregister(handle) })
-			return gone
+			return b.command(func(c *libnccl.Comm) error { return c.Deregister(handle) })
 		}, err
 	}
 	var window *uintptr
-	var r libnccl.Result
-	g.alone(func() { window, r, err = c.RegisterWindow(addr, bytes) })
-	if err == nil && r == libnccl.InProgress {
-		_, err = b.engine.settle(false)
-	}
+	err := b.command(func(c *libnccl.Comm) (err error) {
+		window, err = c.RegisterWindow(addr, bytes)
+		return err
+	})
 	return func() error {
-		g.alone(func() { gone = c.DeregisterWindow(*window) })
-		return gone
+		return b.command(func(c *libnccl.Comm) error { return c.DeregisterWindow(*window) })
 	}, err
 }
 

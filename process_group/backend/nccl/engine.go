@@ -3,6 +3,7 @@ package nccl
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -166,7 +167,7 @@ func (e *engine) advance(j *job, inline bool) bool {
 		r, err = e.port.launch(j)
 	}
 	if err == nil && r == libnccl.InProgress {
-		if r, err = e.settle(inline); err == nil && r == libnccl.InProgress {
+		if r, err = e.settle(patienceOf(inline)); err == nil && r == libnccl.InProgress {
 			return e.cause.Load() != nil // then those who ask end it when the abort is over
 		}
 		if err == nil {
@@ -190,24 +191,33 @@ func (e *engine) forsake(j *job, cause error) {
 	}
 }
 
-// settle waits until NCCL's own thread has launched what it was given: a moment
-// when a user waits, else until it has, fails, or all is aborted.
-func (e *engine) settle(inline bool) (libnccl.Result, error) {
-	began := time.Now()
-	for turn := 0; ; turn++ {
+// forever is no limit of a settle.
+const forever = time.Duration(math.MaxInt64)
+
+// patienceOf is how long a launch is waited for: a moment when a user's call waits.
+func patienceOf(inline bool) time.Duration {
+	if inline {
+		return inlineLaunch
+	}
+	return forever
+}
+
+// settle waits until NCCL's own thread is done with what it was given, fails, or
+// all is aborted. It returns InProgress when that takes longer than limit, and after
+// an abort.
+func (e *engine) settle(limit time.Duration) (libnccl.Result, error) {
+	for began := time.Now(); ; {
 		r, err := e.port.state()
 		if r != libnccl.InProgress || err != nil {
 			return r, err
 		}
 		spent := time.Since(began)
 		switch {
-		case e.cause.Load() != nil:
+		case e.cause.Load() != nil || spent >= limit:
 			return r, nil
 		case spent < inlineLaunch:
 			runtime.Gosched()
 			continue
-		case inline:
-			return r, nil
 		}
 		select {
 		case <-e.stop:
@@ -380,16 +390,4 @@ func (e *engine) dismiss() {
 	case <-e.stopped:
 	case <-timer.C:
 	}
-}
-
-// borrow takes the turn when it is free and nothing is queued. Who has it calls
-// drive to give it back.
-func (e *engine) borrow() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.held {
-		return false
-	}
-	e.held = true
-	return true
 }

@@ -172,7 +172,8 @@ func (b *Backend) initiate(ctx context.Context, from *descent) error {
 	if from != nil {
 		b.control.stage.Store(stageInit)
 		return b.await(ctx, func() (*libnccl.Comm, libnccl.Result, error) {
-			return from.split(b.gpu, settings)
+			c, err := from.split(settings)
+			return c, libnccl.Success, err // the parent is done with it
 		})
 	}
 	id, err := b.shareID(ctx)
@@ -288,25 +289,26 @@ func (b *Backend) tooLate(ctx context.Context) error {
 	return e
 }
 
-// split is this rank's part in a split of the parent.
-func (d *descent) split(g *gpu, settings libnccl.Config) (c *libnccl.Comm, r libnccl.Result, err error) {
+// split is this rank's part in a split of the parent. It returns when that has the
+// communicator, which only then may be asked anything.
+func (d *descent) split(settings libnccl.Config) (c *libnccl.Comm, err error) {
 	p := d.parent
 	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.Timeout)
 	defer cancel()
 	if err := p.gpu.own.Sync(ctx); err != nil { // NCCL wants nothing under way
-		return nil, 0, err
+		return nil, err
 	}
 	err = p.exclusively(func() error {
-		p.gpu.alone(func() { c, r, err = p.gpu.comm.Split(d.color, d.key, settings) })
-		if err != nil || r != libnccl.InProgress {
+		err := p.command(func(parent *libnccl.Comm) (err error) {
+			c, err = parent.Split(d.color, d.key, settings)
 			return err
-		}
-		if r, err = p.engine.settle(false); err == nil && r != libnccl.InProgress && c != nil && !c.Made() && d.color >= 0 {
+		})
+		if err == nil && d.color >= 0 && !c.Made() {
 			err = fmt.Errorf("%w: ncclCommSplit ended without a communicator", goccl.ErrUnsupported)
 		}
 		return err
 	})
-	return c, r, err
+	return c, err
 }
 
 // SitOut is the part in a Split of the group of b for a rank that is in none of the
@@ -317,7 +319,7 @@ func (b *Backend) SitOut(ctx context.Context) error {
 	d := descent{parent: b, color: libnccl.NoColor}
 	done := make(chan error, 1)
 	go func() {
-		_, _, err := d.split(b.gpu, b.cfg.settings(b.lib.Version()))
+		_, err := d.split(b.cfg.settings(b.lib.Version()))
 		done <- err
 	}()
 	select {

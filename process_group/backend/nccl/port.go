@@ -263,8 +263,12 @@ func (g *gpu) bury() { g.alone(func() { g.dead = true }) }
 // finalizePoll is how often a finalize in the background is asked for.
 const finalizePoll = time.Millisecond
 
-// close implements port.
+// close implements port. What NCCL is still at, since ranks did not meet in it, can
+// only be aborted.
 func (g *gpu) close() error {
+	if r, err := g.state(); err == nil && r == libnccl.InProgress {
+		return g.abort()
+	}
 	g.bury()
 	return g.current(func() error {
 		r := g.comm.Finalize()

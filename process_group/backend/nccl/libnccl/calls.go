@@ -97,15 +97,17 @@ const symmetric = 1
 
 // RegisterWindow is Register of buffers that all ranks give at the same time, with
 // the same size: collectives within them read and write peers' memory. It is
-// collective, and blocks as c does.
-func (c *Comm) RegisterWindow(addr uintptr, bytes int) (*uintptr, Result, error) {
+// collective. If c does not block, it has only begun, whatever it returned, and what
+// is returned points to the window when AsyncError is Success.
+func (c *Comm) RegisterWindow(addr uintptr, bytes int) (*uintptr, error) {
 	f := c.lib.fn[symCommWindowRegister]
 	if f == 0 {
-		return nil, InvalidUsage, c.lib.unsupported(symCommWindowRegister)
+		return nil, c.lib.unsupported(symCommWindowRegister)
 	}
 	window := new(uintptr)
+	c.out = window
 	r := result(f.Call(*c.handle, addr, uintptr(bytes), uintptr(unsafe.Pointer(window)), symmetric))
-	return window, r, c.Err("ncclCommWindowRegister", r)
+	return window, c.Err("ncclCommWindowRegister", r)
 }
 
 // DeregisterWindow ends a RegisterWindow; it is local.

@@ -16,6 +16,9 @@ type Comm struct {
 	keep   *layout  // the configuration, whose texts NCCL may point to
 	state  *int32   // where AsyncError is written
 	busy   atomic.Bool
+	// out is where NCCL writes the result of the last call in the background: it must
+	// live until c is done, also when nobody waits for that.
+	out any
 }
 
 // Init makes this thread's current device rank of a communicator of size. All
@@ -49,20 +52,22 @@ const NoColor = -1
 
 // Split makes communicators of the ranks of c that give the same color, ordered
 // by key and then by their rank in c. All ranks of c call it, while nothing is
-// under way on c. With NoColor there is no Comm. It blocks, or returns InProgress
-// and is done when c says so, as c does.
-func (c *Comm) Split(color, key int, cfg Config) (*Comm, Result, error) {
+// under way on c. With NoColor there is no Comm. If c does not block, Split has only
+// begun it, whatever it returned: until AsyncError of c is Success, neither c nor the
+// new Comm may be used. Made then says whether there is one.
+func (c *Comm) Split(color, key int, cfg Config) (*Comm, error) {
 	raw, err := cfg.encode(c.lib.version)
 	if err != nil {
-		return nil, InvalidArgument, err
+		return nil, err
 	}
 	child := newComm(c.lib, raw)
+	c.out = child
 	r := result(c.lib.fn[symCommSplit].Call(*c.handle, uintptr(color), uintptr(key), uintptr(unsafe.Pointer(child.handle)),
 		uintptr(unsafe.Pointer(&raw.words))))
 	if r.Failed() {
-		return nil, r, c.Err("ncclCommSplit", r)
+		return nil, c.Err("ncclCommSplit", r)
 	}
-	return child, r, nil
+	return child, nil
 }
 
 func newComm(l *Library, raw *layout) *Comm {
@@ -72,7 +77,7 @@ func newComm(l *Library, raw *layout) *Comm {
 // Library returns the library that made c.
 func (c *Comm) Library() *Library { return c.lib }
 
-// Made reports whether a Split that did not block has given c its communicator.
+// Made reports whether a Split has given c its communicator.
 func (c *Comm) Made() bool { return atomic.LoadUintptr(c.handle) != 0 }
 
 // AsyncError returns what c is doing: Success, InProgress, or how it failed in the

@@ -4,8 +4,9 @@
  * ranks have come to it, connects ranks at their first call (and blocks in it,
  * where a communicator blocks), launches from a thread of its own where it does
  * not, and lets a rank hang that nobody meets. It is strict: a call on a
- * communicator that is in progress, without the right device, or after it was
- * freed, is InvalidUsage or ends the process.
+ * communicator whose previous call is still in progress is InvalidArgument, one
+ * without the right device InvalidUsage, and one after it was freed ends the process.
+ * Like 2.28, splits and windows return Success while they go on in the background.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -39,7 +40,7 @@ struct world {
 struct comm {
 	unsigned magic;
 	struct world *w;
-	int rank, device, blocking, state, aborted, threads, came, scales_used;
+	int rank, device, blocking, state, aborted, threads, came, scales_used, windows;
 	struct coll *at; /* the last collective of this rank */
 	double scales[16];
 	struct unit *units;
@@ -83,12 +84,17 @@ static int current(void) { int dev; return driver() && cu.get_device(&dev) == 0 
 
 static void die(const char *what) { fprintf(stderr, "fakenccl: %s\n", what); abort(); }
 
+static _Thread_local const char *last_error = "";
+
 /* look is the check that every call on a communicator begins with. mu is held. */
 static int look(struct comm *c, int may_be_busy) {
 	if (!c || c->magic == FREED) die("a communicator was used after it was freed");
 	if (c->magic != ALIVE) die("this is no communicator");
-	if (!may_be_busy && c->state == IN_PROGRESS) return BAD_ARGUMENT;
-	return OK;
+	if (!may_be_busy && c->state == IN_PROGRESS) {
+		last_error = "Attempt to use communicator before the previous operation returned ncclSuccess";
+		return BAD_ARGUMENT;
+	}
+	return may_be_busy || c->state == OK ? OK : c->state; /* a failure stays */
 }
 
 /* ---- elements ---- */
@@ -425,7 +431,7 @@ static int join(struct comm **out, struct world *w, int rank, int blocking) {
 	if (!contexts[c->device]) cu.retain(&contexts[c->device], c->device);
 	w->of[rank] = *out = c, w->joined++;
 	pthread_cond_broadcast(&moved);
-	if (!blocking && w->joined < w->n) return c->state = IN_PROGRESS;
+	if (!blocking) return c->state = IN_PROGRESS;
 	while (w->joined < w->n && !c->aborted) pthread_cond_wait(&moved, &mu);
 	return c->aborted ? SYSTEM_ERROR : OK;
 }
@@ -450,11 +456,39 @@ int ncclGetUniqueId(id_t128 *id) {
 	return OK;
 }
 
-struct splitting { struct comm *c, **out; int blocking, device; };
+/* ---- what splits, windows and finalize do in the background ---- */
+
+struct deed { int (*fn)(struct deed *); struct comm *c; void *out; u64 value; int blocking; };
+enum { LINGER = 2000 }; /* microseconds, in which a caller that does not wait is found out */
+
+static void *deed_behind(void *arg) {
+	struct deed *d = arg;
+	usleep(LINGER);
+	pthread_mutex_lock(&mu);
+	int code = d->c->aborted ? SYSTEM_ERROR : d->fn(d);
+	d->c->state = code, d->c->threads--;
+	pthread_cond_broadcast(&moved);
+	pthread_mutex_unlock(&mu);
+	free(d);
+	return 0;
+}
+
+/* begin does d, or has a thread do it and returns Success where the communicator does
+ * not block. mu is held. */
+static int begin(struct deed d) {
+	if (d.c->blocking) return d.fn(&d);
+	struct deed *kept = malloc(sizeof d);
+	*kept = d;
+	pthread_t t;
+	d.c->state = IN_PROGRESS, d.c->threads++;
+	pthread_create(&t, 0, deed_behind, kept);
+	pthread_detach(t);
+	return OK;
+}
 
 /* split waits until all ranks of the parent have come, and makes this rank's child.
  * mu is held. */
-static int split(struct splitting *s) {
+static int split(struct deed *s) {
 	struct comm *c = s->c;
 	struct world *w = c->w;
 	int round = w->round[c->rank];
@@ -477,19 +511,8 @@ static int split(struct splitting *s) {
 	struct comm *child = calloc(1, sizeof *child);
 	child->magic = ALIVE, child->w = world_of(key, n), child->rank = rank, child->device = c->device, child->blocking = s->blocking;
 	child->w->of[rank] = child, child->w->joined++;
-	*s->out = child;
+	*(struct comm **)s->out = child;
 	return OK;
-}
-
-static void *split_behind(void *arg) {
-	struct splitting *s = arg;
-	pthread_mutex_lock(&mu);
-	int code = split(s);
-	s->c->state = code, s->c->threads--;
-	pthread_cond_broadcast(&moved);
-	pthread_mutex_unlock(&mu);
-	free(s);
-	return 0;
 }
 
 int ncclCommSplit(struct comm *c, int color, int key, struct comm **out, struct config *cfg) {
@@ -507,16 +530,7 @@ int ncclCommSplit(struct comm *c, int color, int key, struct comm **out, struct 
 		int round = ++c->w->round[c->rank] % ROUNDS;
 		c->w->color[round][c->rank] = color, c->w->order[round][c->rank] = key;
 		pthread_cond_broadcast(&moved);
-		struct splitting s = {c, out, blocking, c->device};
-		if (c->blocking) code = split(&s);
-		else {
-			struct splitting *kept = malloc(sizeof s);
-			*kept = s;
-			pthread_t t;
-			c->state = code = IN_PROGRESS, c->threads++;
-			pthread_create(&t, 0, split_behind, kept);
-			pthread_detach(t);
-		}
+		code = begin((struct deed){split, c, out, 0, blocking});
 	}
 	pthread_mutex_unlock(&mu);
 	return code;
@@ -530,13 +544,16 @@ int ncclCommGetAsyncError(struct comm *c, int *state) {
 	pthread_mutex_unlock(&mu);
 	return code;
 }
-int ncclCommCount(struct comm *c, int *n) { pthread_mutex_lock(&mu); int code = look(c, 1); *n = c->w->n; pthread_mutex_unlock(&mu); return code; }
-int ncclCommUserRank(struct comm *c, int *n) { pthread_mutex_lock(&mu); int code = look(c, 1); *n = c->rank; pthread_mutex_unlock(&mu); return code; }
-int ncclCommCuDevice(struct comm *c, int *n) { pthread_mutex_lock(&mu); int code = look(c, 1); *n = c->device; pthread_mutex_unlock(&mu); return code; }
+int ncclCommCount(struct comm *c, int *n) { pthread_mutex_lock(&mu); int code = look(c, 0); *n = c->w->n; pthread_mutex_unlock(&mu); return code; }
+int ncclCommUserRank(struct comm *c, int *n) { pthread_mutex_lock(&mu); int code = look(c, 0); *n = c->rank; pthread_mutex_unlock(&mu); return code; }
+int ncclCommCuDevice(struct comm *c, int *n) { pthread_mutex_lock(&mu); int code = look(c, 0); *n = c->device; pthread_mutex_unlock(&mu); return code; }
 
+static int nothing(struct deed *d) { (void)d; return OK; }
 int ncclCommFinalize(struct comm *c) {
 	pthread_mutex_lock(&mu);
 	int code = look(c, 0);
+	if (!code) code = begin((struct deed){nothing, c, 0, 0, 0});
+	if (!code) code = c->state;
 	pthread_mutex_unlock(&mu);
 	return code;
 }
@@ -564,7 +581,7 @@ int ncclCommAbort(struct comm *c) {
 
 int ncclGetVersion(int *v) { *v = 22809; return OK; }
 const char *ncclGetErrorString(int code) { return code == OK ? "no error" : code == CUDA_ERROR ? "unhandled cuda error" : code == BAD_USAGE ? "invalid usage" : "another error"; }
-const char *ncclGetLastError(struct comm *c) { (void)c; return ""; }
+const char *ncclGetLastError(struct comm *c) { (void)c; return last_error; }
 int ncclMemAlloc(u64 *p, size_t n) { return current() < 0 || cu.alloc(p, n) ? CUDA_ERROR : OK; }
 int ncclMemFree(u64 p) { return current() < 0 || cu.free(p) ? CUDA_ERROR : OK; }
 static int registered(struct comm *c, u64 addr, u64 *handle) {
@@ -576,5 +593,22 @@ static int registered(struct comm *c, u64 addr, u64 *handle) {
 }
 int ncclCommRegister(struct comm *c, u64 addr, size_t n, u64 *handle) { return n ? registered(c, addr, handle) : BAD_ARGUMENT; }
 int ncclCommDeregister(struct comm *c, u64 handle) { return registered(c, handle, &handle); }
-int ncclCommWindowRegister(struct comm *c, u64 addr, size_t n, u64 *window, int flags) { return n && flags == 1 ? registered(c, addr, window) : BAD_ARGUMENT; }
+static int open_window(struct deed *d) {
+	for (int mine = ++d->c->windows, all = 0; !all;) {
+		pthread_cond_broadcast(&moved);
+		all = 1;
+		for (int r = 0; r < d->c->w->n; r++) all = all && d->c->w->of[r] && d->c->w->of[r]->windows >= mine;
+		if (d->c->aborted) return SYSTEM_ERROR;
+		if (!all) pthread_cond_wait(&moved, &mu);
+	}
+	*(u64 *)d->out = d->value;
+	return OK;
+}
+int ncclCommWindowRegister(struct comm *c, u64 addr, size_t n, u64 *window, int flags) {
+	pthread_mutex_lock(&mu);
+	int code = look(c, 0);
+	if (!code) code = addr && n && flags == 1 ? begin((struct deed){open_window, c, window, addr, 0}) : BAD_ARGUMENT;
+	pthread_mutex_unlock(&mu);
+	return code;
+}
 int ncclCommWindowDeregister(struct comm *c, u64 window) { return registered(c, window, &window); }
