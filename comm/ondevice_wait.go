@@ -32,9 +32,10 @@ func (c *Communicator) testOnDevice(t *Task) (bool, error) {
 // mu held, which it may give up meanwhile.
 func (c *Communicator) settleDevice() {
 	d := c.onDevice
-	f := c.failed.Load()
 	for t := d.head; t != nil; t = d.head {
 		done, err := d.ended(t)
+		// After the look: what a failure has ended must not pass for well.
+		f := c.failed.Load()
 		switch {
 		case f != nil && (done || err != nil || time.Since(f.at) > abortGrace):
 			d.pop(t, c.taskError(t, f.err))
