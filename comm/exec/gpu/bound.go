@@ -24,7 +24,7 @@ type Bound struct {
 	other  prepared // of fixed
 }
 
-// prepared is a launch with so many threads, once it was needed.
+// prepared is a launch with so many threads.
 type prepared struct {
 	launch Launch
 	args   abi.InterpArgs
@@ -33,11 +33,19 @@ type prepared struct {
 // blockSizes are the threads of a block that launches choose from.
 var blockSizes = [...]int{64, 128, 256, int(abi.InterpMaxThreads)}
 
-func newBound(r *Rank, p *plan.Program, m *Image, k Kernel, addr uintptr) *Bound {
+func newBound(r *Rank, p *plan.Program, m *Image, k Kernel, addr uintptr) (*Bound, error) {
 	b := &Bound{Prog: p, image: m, kernel: k, warp: r.cfg.Device.Warp(), loops: p.Loops()}
-	b.args = abi.InterpArgs{Image: uint64(addr), State: uint64(r.state.Addr()), Status: uint64(r.status.Addr()),
+	b.args = abi.InterpArgs{Image: uint64(addr), State: uint64(r.state.Addr()), Status: uint64(r.ends.status.Addr()),
 		Windows: uint64(r.windows.Addr()), NWindows: MaxWindows}
-	return b
+	for i, s := range blockSizes {
+		if s < b.warp*m.lanes {
+			continue // Threads does not choose it
+		}
+		if err := b.prepare(&b.ready[i], s); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
 }
 
 // Threads returns how many threads a block has for units of the given bytes.
@@ -65,27 +73,33 @@ func (b *Bound) Threads(unit int64) int {
 
 // SetThreads fixes the threads of a block, for measurements; 0 leaves them to the
 // size. It must be a multiple of a warp, one warp at least for each lane.
-func (b *Bound) SetThreads(n int) { b.fixed, b.other = n, prepared{} }
+func (b *Bound) SetThreads(n int) error {
+	b.fixed = n
+	if n == 0 {
+		return nil
+	}
+	return b.prepare(&b.other, n)
+}
 
-// prepare returns the launch with so many threads.
-func (b *Bound) prepare(threads int) (*prepared, error) {
-	p := &b.other
-	for i, s := range blockSizes {
-		if s == threads && b.fixed == 0 {
-			p = &b.ready[i]
-		}
-	}
-	if p.launch != nil {
-		return p, nil
-	}
+// prepare makes the launch with so many threads ready. A driver may wait for the
+// device meanwhile, so it has no place between launches that wait for each other.
+func (b *Bound) prepare(p *prepared, threads int) (err error) {
 	p.args = b.args
 	shared := b.image.plan(&p.args, threads/b.warp)
-	l, err := b.kernel.Prepare(b.image.Channels, threads, shared)
-	if err != nil {
-		return nil, fmt.Errorf("%v: %w", b.Prog.Key, err)
+	if p.launch, err = b.kernel.Prepare(b.image.Channels, threads, shared); err != nil {
+		return fmt.Errorf("%v: %w", b.Prog.Key, err)
 	}
-	p.launch = l
-	return p, nil
+	return nil
+}
+
+// prepared returns the launch with so many threads.
+func (b *Bound) prepared(threads int) *prepared {
+	for i, s := range blockSizes {
+		if s == threads && b.fixed == 0 {
+			return &b.ready[i]
+		}
+	}
+	return &b.other
 }
 
 // Launch queues the operation on s and does not wait for it. a is as for the host
@@ -96,10 +110,7 @@ func (b *Bound) Launch(a *exec.Args, s device.Stream) error {
 	if _, n := g.Span(a.Unit, 0, rows); a.Unit < 0 || !b.loops && n > g.ChunkBytes {
 		return fmt.Errorf("%w: %v serves one chunk in each channel, %d bytes; %d given", goccl.ErrInvalid, b.Prog.Key, g.ChunkBytes*int64(rows), a.Unit)
 	}
-	p, err := b.prepare(b.Threads(a.Unit))
-	if err != nil {
-		return err
-	}
+	p := b.prepared(b.Threads(a.Unit))
 	x := &p.args
 	x.In, x.Out, x.Unit = uint64(a.In), uint64(a.Out), uint64(a.Unit)
 	x.InPlace, x.OutPlace = placeWord(a.InAt), placeWord(a.OutAt)

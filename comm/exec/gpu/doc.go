@@ -23,6 +23,14 @@
 // GPU use streams of their own, and few channels: blocks that wait for each other
 // must all be resident.
 //
+// A launch waits, on the device, for those of all other ranks. Where several ranks
+// are in one process, nothing that may wait for a device has a place between their
+// launches of one operation: no module is loaded, no memory allocated, freed or copied
+// by a call that blocks, no graph instantiated, on any device of the process. Driver
+// calls of that kind may wait for a kernel of another rank, which waits for a launch
+// that comes after the call. New and Bind do all of it ahead, Launch none. Graphs are
+// captured and instantiated on all ranks before one of them is launched.
+//
 // # Ends
 //
 // Every wait of the kernel looks at a word of host memory. Abort sets it; then

@@ -18,7 +18,7 @@ func (r *Rank) BindMask(p *plan.Program, mask uint32) (*Bound, error) {
 func (r *Rank) State() (addr uintptr, bytes int) { return r.state.Addr(), r.state.Bytes() }
 
 // Fault is the reason for which a kernel gave up.
-func (r *Rank) Fault() uint32 { return r.status.Fault() }
+func (r *Rank) Fault() uint32 { return r.ends.why() }
 
 // FillImages leaves no room for images.
 func (r *Rank) FillImages() { r.used = r.images.Bytes() }

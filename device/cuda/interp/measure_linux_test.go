@@ -231,7 +231,7 @@ func measureDecode(t *testing.T) {
 		k.Chunk = uint32(algo.Grain(p))
 		bs := b.bind(k)
 		for _, threads := range []int{64, 128, 256, 512} {
-			bs[0].SetThreads(threads)
+			require.NoError(t, bs[0].SetThreads(threads))
 			_, few := b.time(bs, 64*int64(k.Chunk))
 			_, many := b.time(bs, 1088*int64(k.Chunk))
 			fmt.Printf("decode %-7v %4d threads: %7.3f us a move and its loop, launch and start %6.2f us\n", p, threads, micro(many-few)/1024, micro(few)-micro(many-few)/16)
@@ -251,7 +251,7 @@ func measureSmall(b *bench) {
 	one := b.allReduce(goccl.OneShot, goccl.LL, goccl.F32, 1, 16<<10, false)
 	for _, threads := range []int{32, 64, 128, 256, 512} {
 		for _, x := range one {
-			x.SetThreads(threads)
+			require.NoError(b.t, x.SetThreads(threads))
 		}
 		b.row(fmt.Sprintf("one-shot LL f32 g1 x %d", threads), one, 8, 8, 1)
 	}
