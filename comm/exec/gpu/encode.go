@@ -144,14 +144,15 @@ func (e *encoder) reduces() bool {
 	return false
 }
 
-// kernelNames lists all kernels: one for each protocol and reduction.
+// kernelNames lists all kernels: one for each protocol and reduction, and the fused
+// forms.
 func kernelNames() (names []string) {
 	for _, p := range []string{kernelLL, kernelSimple} {
 		for _, r := range []string{reductionCopy, reductionF32, reductionBF16} {
 			names = append(names, p+r)
 		}
 	}
-	return names
+	return append(names, fusedGather, fusedSum+reductionF32, fusedSum+reductionBF16)
 }
 
 const (

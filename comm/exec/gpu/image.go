@@ -18,6 +18,7 @@ type Image struct {
 	counters, operands, lanes int // the most of a channel or instruction
 	sems                      int
 	window                    bool
+	fused                     *abi.InterpFused // when a fused kernel runs it; Bytes are not needed then
 	state, ranks              int
 }
 

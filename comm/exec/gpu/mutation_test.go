@@ -27,8 +27,8 @@ var mutations = []mutation{
 	{"posts before all have moved", "simple.h", "\t\t\tt.sync();\n", "", false},
 	{"no fence before a signal", "wait.h", "\t\t\tfence_system();\n\t\t\tpost64(s.word", "\t\t\tpost64(s.word", false},
 	{"frees LL slots before all have read", "ll.h", "\t\tt.sync();\n\t\tif (t.warp() != 0) return;", "\t\tif (t.warp() != 0) return;", false},
-	{"stale lines stay", "ll.h", "return r < slots || r + slots > b.head().flag_mask;", "return false;", true},
-	{"only the first turn sweeps", "ll.h", "return r < slots || r + slots > b.head().flag_mask;", "return r < slots;", false},
+	{"stale lines stay", "ll.h", "return r < slots || r + slots > mask;", "return false;", true},
+	{"only the first turn sweeps", "ll.h", "return r < slots || r + slots > mask;", "return r < slots;", false},
 	{"nothing is no message", "ll.h", "bytes > 8 ? (bytes + 7) / 8 : 1", "(bytes + 7) / 8", false},
 	{"one flag of two", "ll.h", " && (u32)(line.hi >> 32) == flag", "", false},
 	{"no credit", "wait.h", "return s < slots || reached(b, t, c, s + 1 - slots);", "return true;", false},
@@ -44,6 +44,13 @@ var mutations = []mutation{
 	{"the last piece is left", "move.h", "before + (job.bytes - hi) / R::esize", "before + (job.bytes - hi) / R::esize / 2", false},
 	{"posts although a thread gave up", "simple.h", "\t\t\tif (b.died()) continue;\n", "", false},
 	{"the state advances although a thread gave up", "interp.h", "\tif (b.died()) return;\n", "", false},
+	{"fused: the epoch stays", "fused.h", "st64(state, epoch + 1)", "st64(state, epoch)", false},
+	{"fused: the epoch advances although a thread gave up", "fused.h", "block_all(ok) && thread()", "(block_all(ok), thread())", false},
+	{"fused: the epoch is overwritten before all have read it", "fused.h", "if (block_all(ok) && thread() == 0)", "if (thread() == 0)", false},
+	{"fused: stale lines stay", "fused.h", "if (sweeps(a.flag_mask", "if (false && sweeps(a.flag_mask", false},
+	{"fused: no wait", "fused.h", "!LL::full(line, flag)", "false", true},
+	{"fused: one bank", "fused.h", "e % InterpBanks * a.slot_bytes", "0 * a.slot_bytes", false},
+	{"fused: aborts are not seen", "fused.h", "turns % AbortSpins == 0 &&", "turns == 0 &&", false},
 	{"aborts are not seen", "wait.h", "if (host32((u64)&b.a.status->abort) == 0) return false;", "return false;", false},
 }
 
@@ -117,7 +124,9 @@ func everything(t testing.TB, bin string, seed uint64) {
 		return gputest.New(t, gputest.Small(n), e), e
 	}
 	w, e := start(2 + int(seed%2))
-	w.Bind = func(r *gpu.Rank, p *plan.Program) (*gpu.Bound, error) { return r.BindMask(p, 15) }
+	w.Bind = func(r *gpu.Rank, p *plan.Program) (*gpu.Bound, error) {
+		return r.BindMask(p, 15, (p.Rank+int(seed))%2 == 0)
+	}
 	var keys []plan.Key
 	gputest.Cases(w.Layout, func(k plan.Key) { keys = append(keys, k) })
 	for range 30 {

@@ -200,10 +200,14 @@ func (r *Rank) Bind(p *plan.Program) (*Bound, error) {
 	if err != nil {
 		return nil, err
 	}
+	fuse(p, r.cfg.Layout, r.bases, flagMask, m)
 	return r.upload(p, m)
 }
 
 func (r *Rank) upload(p *plan.Program, m *Image) (*Bound, error) {
+	if m.fused != nil {
+		return newBound(r, p, m, 0)
+	}
 	addr, err := r.place(len(m.Bytes))
 	if err != nil {
 		return nil, fmt.Errorf("%d bytes of device memory for a Program: %w", len(m.Bytes), err)
@@ -211,7 +215,7 @@ func (r *Rank) upload(p *plan.Program, m *Image) (*Bound, error) {
 	if err := r.cfg.Device.Write(addr, m.Bytes); err != nil {
 		return nil, err
 	}
-	return newBound(r, p, m, r.kernels[m.Kernel], addr)
+	return newBound(r, p, m, addr)
 }
 
 // place returns memory for an image.

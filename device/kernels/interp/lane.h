@@ -48,10 +48,10 @@ struct Machine {
 
 	DEV void begin(const Block &b, const Team &t) {
 		pc = b.part().lo[t.lane], j = 0, dead = false;
-		u64 ch = channel(), extra = b.a.extra, grain = b.head().grain;
-		u64 lo = (ch * b.a.per + (ch < extra ? ch : extra)) * grain, hi = lo + (b.a.per + (ch < extra)) * grain;
-		if (lo > b.a.unit) lo = b.a.unit;
-		if (hi > b.a.unit) hi = b.a.unit;
+		u64 ch = channel(), extra = b.a.call.extra, grain = b.head().grain;
+		u64 lo = (ch * b.a.call.per + (ch < extra ? ch : extra)) * grain, hi = lo + (b.a.call.per + (ch < extra)) * grain;
+		if (lo > b.a.call.unit) lo = b.a.call.unit;
+		if (hi > b.a.call.unit) hi = b.a.call.unit;
 		if (t.rank() == 0) {
 			Walk &w = walk(b);
 			w.lo = lo, w.n = hi - lo, w.end = b.part().hi[t.lane], w.reps = 0;
@@ -142,7 +142,7 @@ struct Machine {
 	// offset is where chunk (or block) v begins in its buffer.
 	static DEV u64 offset(const Block &b, i32 v) {
 		const Walk &w = walk(b);
-		return w.lo + w.start + (b.head().per_rank ? (u64)(u32)v * b.a.unit : before(w, v));
+		return w.lo + w.start + (b.head().per_rank ? (u64)(u32)v * b.a.call.unit : before(w, v));
 	}
 
 	// length is the bytes of the chunk that expression e picks.

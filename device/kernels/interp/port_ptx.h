@@ -20,6 +20,8 @@ DEV char *shared() {
 }
 
 DEV void block_sync() { __syncthreads(); }
+// block_all is a block_sync in which all threads vote.
+DEV bool block_all(bool b) { return __syncthreads_and(b) != 0; }
 DEV void warp_sync() { __syncwarp(); }
 // warp_all is also a warp_sync, which a vote alone is not.
 DEV bool warp_all(bool b) {

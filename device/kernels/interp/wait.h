@@ -88,7 +88,7 @@ DEV u64 where(const Block &b, const Team &t, const Machine &m, const InterpOpnd 
 	if (in_scratch) return scratch(b, rank, (u32)v);
 	u64 at = m.offset(b, v) + off;
 	if (any) return win(b, rank, o.kind == InterpKindPeerOut) + at;
-	return (u64)(o.kind == InterpKindIn ? b.a.in : b.a.out) + at;
+	return (u64)(o.kind == InterpKindIn ? b.a.call.in : b.a.call.out) + at;
 }
 
 // operand reads source or destination q of an instruction, sources first.
@@ -117,8 +117,8 @@ DEV void signal(const Block &b, const Team &t, Machine &m) {
 		count.done += in.delta;
 		if (t.warp() == t.warps - 1 && !b.died()) {
 			if ((b.head().flags & InterpUsesWindow) && s.number == 0) {
-				st64(s.call, b.a.in_place);
-				st64(s.call + 8, b.a.out_place);
+				st64(s.call, b.a.call.in_place);
+				st64(s.call + 8, b.a.call.out_place);
 			}
 			fence_system();
 			post64(s.word, b.word(s.state) + count.done);
@@ -131,7 +131,7 @@ DEV void signal(const Block &b, const Team &t, Machine &m) {
 // resolve turns a place that a peer told into an address.
 DEV bool resolve(const Block &b, u32 peer, u64 place, u64 *addr) {
 	u64 window = place >> InterpPlaceOffset, off = place & ((1ull << InterpPlaceOffset) - 1);
-	u64 total = b.a.unit * (b.head().per_rank ? b.head().ranks : 1);
+	u64 total = b.a.call.unit * (b.head().per_rank ? b.head().ranks : 1);
 	if (window >= b.a.n_windows) return false;
 	u64 entry = (u64)b.a.windows + window * 8 * (1 + b.head().ranks);
 	u64 bytes = ld64(entry);
