@@ -40,6 +40,7 @@ func encode(p *plan.Program, l Layout, bases []uintptr, mask uint32) (*Image, er
 	for _, b := range bases {
 		body = binary.LittleEndian.AppendUint64(body, uint64(b))
 	}
+	e.m.head = head
 	e.m.Bytes = pad(append(record(nil, &head), body...))
 	e.m.common = len(e.m.Bytes)
 	parts := make([][]byte, len(p.Rows))

@@ -155,8 +155,12 @@ func everything(t testing.TB, bin string, seed uint64) {
 		w.Run(rng.Uint64())
 	}
 
-	for range 6 {
+	for i := range 9 {
 		w, e = start(2)
-		abortInTheMiddle(t, w, e, keys[rng.IntN(len(keys))], rng)
+		k := keys[rng.IntN(len(keys))]
+		if i%3 == 0 { // a fused kernel
+			k = gputest.KeyOf(w.Layout, goccl.AllReduce, goccl.OneShot, goccl.LL, goccl.F32)
+		}
+		abortInTheMiddle(t, w, e, k, rng)
 	}
 }

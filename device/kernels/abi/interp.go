@@ -341,10 +341,11 @@ var (
 // for each channel.
 type InterpArgs struct {
 	Call       InterpCall
-	Image      uint64 // const u8 *:
-	State      uint64 // u64 *: of all channels: epoch, then what connectors and signals count
-	Status     uint64 // InterpStatus *:
-	Windows    uint64 // const u64 *: by window: bytes, then every rank's address
+	Head       InterpHead // of the image, again: as arguments its numbers cost no load
+	Image      uint64     // const u8 *:
+	State      uint64     // u64 *: of all channels: epoch, then what connectors and signals count
+	Status     uint64     // InterpStatus *:
+	Windows    uint64     // const u64 *: by window: bytes, then every rank's address
 	NWindows   uint32
 	Common     uint32 // bytes of the image's common part
 	Channel    uint32 // bytes of a channel's part
@@ -360,24 +361,25 @@ type InterpArgs struct {
 }
 
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(InterpArgs{})-144]
+	_ = [1]struct{}{}[unsafe.Sizeof(InterpArgs{})-256]
 	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Call)-0][unsafe.Sizeof(InterpArgs{}.Call)-64]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Image)-64][unsafe.Sizeof(InterpArgs{}.Image)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.State)-72][unsafe.Sizeof(InterpArgs{}.State)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Status)-80][unsafe.Sizeof(InterpArgs{}.Status)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Windows)-88][unsafe.Sizeof(InterpArgs{}.Windows)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.NWindows)-96][unsafe.Sizeof(InterpArgs{}.NWindows)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Common)-100][unsafe.Sizeof(InterpArgs{}.Common)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Channel)-104][unsafe.Sizeof(InterpArgs{}.Channel)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.StateBytes)-108][unsafe.Sizeof(InterpArgs{}.StateBytes)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Counters)-112][unsafe.Sizeof(InterpArgs{}.Counters)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Operands)-116][unsafe.Sizeof(InterpArgs{}.Operands)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Wins)-120][unsafe.Sizeof(InterpArgs{}.Wins)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Walks)-124][unsafe.Sizeof(InterpArgs{}.Walks)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Places)-128][unsafe.Sizeof(InterpArgs{}.Places)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Counts)-132][unsafe.Sizeof(InterpArgs{}.Counts)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Sems)-136][unsafe.Sizeof(InterpArgs{}.Sems)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Dead)-140][unsafe.Sizeof(InterpArgs{}.Dead)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Head)-64][unsafe.Sizeof(InterpArgs{}.Head)-112]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Image)-176][unsafe.Sizeof(InterpArgs{}.Image)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.State)-184][unsafe.Sizeof(InterpArgs{}.State)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Status)-192][unsafe.Sizeof(InterpArgs{}.Status)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Windows)-200][unsafe.Sizeof(InterpArgs{}.Windows)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.NWindows)-208][unsafe.Sizeof(InterpArgs{}.NWindows)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Common)-212][unsafe.Sizeof(InterpArgs{}.Common)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Channel)-216][unsafe.Sizeof(InterpArgs{}.Channel)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.StateBytes)-220][unsafe.Sizeof(InterpArgs{}.StateBytes)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Counters)-224][unsafe.Sizeof(InterpArgs{}.Counters)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Operands)-228][unsafe.Sizeof(InterpArgs{}.Operands)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Wins)-232][unsafe.Sizeof(InterpArgs{}.Wins)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Walks)-236][unsafe.Sizeof(InterpArgs{}.Walks)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Places)-240][unsafe.Sizeof(InterpArgs{}.Places)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Counts)-244][unsafe.Sizeof(InterpArgs{}.Counts)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Sems)-248][unsafe.Sizeof(InterpArgs{}.Sems)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Dead)-252][unsafe.Sizeof(InterpArgs{}.Dead)-4]
 )
 
 // InterpMate is where data goes to a rank and comes from it: the first channel's

@@ -297,6 +297,7 @@ static_assert(OFFSET_OF(InterpCall, reserved) == 60 && sizeof(InterpCall::reserv
 // for each channel.
 struct InterpArgs {
 	InterpCall call;
+	InterpHead head; // of the image, again: as arguments its numbers cost no load
 	const u8 *image;
 	u64 *state; // of all channels: epoch, then what connectors and signals count
 	InterpStatus *status;
@@ -314,24 +315,25 @@ struct InterpArgs {
 	u32 sems; // the semaphores
 	u32 dead; // the word that says that a thread has given up; the last
 };
-static_assert(sizeof(InterpArgs) == 144 && alignof(InterpArgs) == 8, "InterpArgs");
+static_assert(sizeof(InterpArgs) == 256 && alignof(InterpArgs) == 8, "InterpArgs");
 static_assert(OFFSET_OF(InterpArgs, call) == 0 && sizeof(InterpArgs::call) == 64, "InterpArgs.call");
-static_assert(OFFSET_OF(InterpArgs, image) == 64 && sizeof(InterpArgs::image) == 8, "InterpArgs.image");
-static_assert(OFFSET_OF(InterpArgs, state) == 72 && sizeof(InterpArgs::state) == 8, "InterpArgs.state");
-static_assert(OFFSET_OF(InterpArgs, status) == 80 && sizeof(InterpArgs::status) == 8, "InterpArgs.status");
-static_assert(OFFSET_OF(InterpArgs, windows) == 88 && sizeof(InterpArgs::windows) == 8, "InterpArgs.windows");
-static_assert(OFFSET_OF(InterpArgs, n_windows) == 96 && sizeof(InterpArgs::n_windows) == 4, "InterpArgs.n_windows");
-static_assert(OFFSET_OF(InterpArgs, common) == 100 && sizeof(InterpArgs::common) == 4, "InterpArgs.common");
-static_assert(OFFSET_OF(InterpArgs, channel) == 104 && sizeof(InterpArgs::channel) == 4, "InterpArgs.channel");
-static_assert(OFFSET_OF(InterpArgs, state_bytes) == 108 && sizeof(InterpArgs::state_bytes) == 4, "InterpArgs.state_bytes");
-static_assert(OFFSET_OF(InterpArgs, counters) == 112 && sizeof(InterpArgs::counters) == 4, "InterpArgs.counters");
-static_assert(OFFSET_OF(InterpArgs, operands) == 116 && sizeof(InterpArgs::operands) == 4, "InterpArgs.operands");
-static_assert(OFFSET_OF(InterpArgs, wins) == 120 && sizeof(InterpArgs::wins) == 4, "InterpArgs.wins");
-static_assert(OFFSET_OF(InterpArgs, walks) == 124 && sizeof(InterpArgs::walks) == 4, "InterpArgs.walks");
-static_assert(OFFSET_OF(InterpArgs, places) == 128 && sizeof(InterpArgs::places) == 4, "InterpArgs.places");
-static_assert(OFFSET_OF(InterpArgs, counts) == 132 && sizeof(InterpArgs::counts) == 4, "InterpArgs.counts");
-static_assert(OFFSET_OF(InterpArgs, sems) == 136 && sizeof(InterpArgs::sems) == 4, "InterpArgs.sems");
-static_assert(OFFSET_OF(InterpArgs, dead) == 140 && sizeof(InterpArgs::dead) == 4, "InterpArgs.dead");
+static_assert(OFFSET_OF(InterpArgs, head) == 64 && sizeof(InterpArgs::head) == 112, "InterpArgs.head");
+static_assert(OFFSET_OF(InterpArgs, image) == 176 && sizeof(InterpArgs::image) == 8, "InterpArgs.image");
+static_assert(OFFSET_OF(InterpArgs, state) == 184 && sizeof(InterpArgs::state) == 8, "InterpArgs.state");
+static_assert(OFFSET_OF(InterpArgs, status) == 192 && sizeof(InterpArgs::status) == 8, "InterpArgs.status");
+static_assert(OFFSET_OF(InterpArgs, windows) == 200 && sizeof(InterpArgs::windows) == 8, "InterpArgs.windows");
+static_assert(OFFSET_OF(InterpArgs, n_windows) == 208 && sizeof(InterpArgs::n_windows) == 4, "InterpArgs.n_windows");
+static_assert(OFFSET_OF(InterpArgs, common) == 212 && sizeof(InterpArgs::common) == 4, "InterpArgs.common");
+static_assert(OFFSET_OF(InterpArgs, channel) == 216 && sizeof(InterpArgs::channel) == 4, "InterpArgs.channel");
+static_assert(OFFSET_OF(InterpArgs, state_bytes) == 220 && sizeof(InterpArgs::state_bytes) == 4, "InterpArgs.state_bytes");
+static_assert(OFFSET_OF(InterpArgs, counters) == 224 && sizeof(InterpArgs::counters) == 4, "InterpArgs.counters");
+static_assert(OFFSET_OF(InterpArgs, operands) == 228 && sizeof(InterpArgs::operands) == 4, "InterpArgs.operands");
+static_assert(OFFSET_OF(InterpArgs, wins) == 232 && sizeof(InterpArgs::wins) == 4, "InterpArgs.wins");
+static_assert(OFFSET_OF(InterpArgs, walks) == 236 && sizeof(InterpArgs::walks) == 4, "InterpArgs.walks");
+static_assert(OFFSET_OF(InterpArgs, places) == 240 && sizeof(InterpArgs::places) == 4, "InterpArgs.places");
+static_assert(OFFSET_OF(InterpArgs, counts) == 244 && sizeof(InterpArgs::counts) == 4, "InterpArgs.counts");
+static_assert(OFFSET_OF(InterpArgs, sems) == 248 && sizeof(InterpArgs::sems) == 4, "InterpArgs.sems");
+static_assert(OFFSET_OF(InterpArgs, dead) == 252 && sizeof(InterpArgs::dead) == 4, "InterpArgs.dead");
 
 // InterpMate is where data goes to a rank and comes from it: the first channel's
 // slot in the first bank.

@@ -15,9 +15,11 @@ typedef InterpPlace Place;
 typedef InterpCount Count;
 
 // Block finds the parts. It has no state of its own: what it knows are the arguments,
-// which cost no register.
+// which cost no register, and where shared memory is, which would cost a slow
+// instruction each time.
 struct Block {
 	const InterpArgs &a;
+	Shared s;
 
 	// load fills shared memory. The caller synchronises the block.
 	DEV void load() const {
@@ -33,7 +35,7 @@ struct Block {
 		for (u32 i = a.counts + thread() * 4; i <= a.dead; i += threads() * 4) at<u32>(i) = 0;
 	}
 
-	template <class T> DEV T &at(u32 offset) const { return *reinterpret_cast<T *>(shared() + offset); }
+	template <class T> DEV T &at(u32 offset) const { return *reinterpret_cast<T *>(in_shared(s) + offset); }
 	// fetch reads a structure of 16 bytes at once.
 	template <class T> DEV T fetch(u32 offset) const {
 		static_assert(sizeof(T) == 16, "fetch");
@@ -42,7 +44,8 @@ struct Block {
 		return u.t;
 	}
 
-	DEV const InterpHead &head() const { return at<InterpHead>(0); }
+	DEV const InterpHead &head() const { return a.head; }
+	DEV u32 version() const { return at<InterpHead>(0).version; }
 	DEV InterpInstr instr(u32 pc) const { return fetch<InterpInstr>((u32)sizeof(InterpHead) + pc * 16); }
 	DEV InterpOp op(u32 pc) const { return at<InterpInstr>((u32)sizeof(InterpHead) + pc * 16).op; }
 	DEV const InterpChan &part() const { return at<InterpChan>(a.common); }

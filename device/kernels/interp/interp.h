@@ -43,10 +43,10 @@ DEV void keep(const Block &b) {
 }
 
 template <class P, class R> DEV void interp(const InterpArgs &a) {
-	Block b = {a};
+	Block b = {a, shared()};
 	b.load();
 	block_sync();
-	if (b.head().version != InterpVersion) {
+	if (b.version() != InterpVersion) {
 		fault(b, InterpFaultImage);
 		return;
 	}

@@ -13,10 +13,19 @@ DEV u32 thread() { return threadIdx.x; }
 DEV u32 threads() { return blockDim.x; }
 DEV u32 channel() { return blockIdx.x; }
 
-// shared is the block's shared memory.
-DEV char *shared() {
+// shared is the block's shared memory. The compiler would look for it anew at every
+// use; in_shared makes it a pointer that the compiler knows to be one into shared
+// memory.
+typedef char *Shared;
+DEV Shared shared() {
 	extern __shared__ V16 interp_shared[];
-	return reinterpret_cast<char *>(interp_shared);
+	char *p = reinterpret_cast<char *>(interp_shared);
+	asm volatile("" : "+l"(p));
+	return p;
+}
+DEV char *in_shared(Shared p) {
+	__builtin_assume(__isShared(p));
+	return p;
 }
 
 DEV void block_sync() { __syncthreads(); }

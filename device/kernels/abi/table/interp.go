@@ -179,6 +179,7 @@ var interpCall = Struct{Name: "InterpCall", Doc: "begins the arguments of every 
 func interpArgs() Struct {
 	return Struct{Name: "InterpArgs", Doc: "are the arguments of every interpreter kernel. The grid has one block for each channel.", Fields: []Field{
 		{Name: "call", Type: interpCall.Type()},
+		{Name: "head", Type: interpHead().Type(), Doc: "of the image, again: as arguments its numbers cost no load"},
 		{Name: "image", Type: Ptr("const u8")},
 		{Name: "state", Type: Ptr("u64"), Doc: "of all channels: epoch, then what connectors and signals count"},
 		{Name: "status", Type: Ptr("InterpStatus")},

@@ -21,7 +21,9 @@ using emulator::self;
 DEV u32 thread() { return self->index; }
 DEV u32 threads() { return self->block->threads; }
 DEV u32 channel() { return self->block->index; }
-DEV char *shared() { return self->block->shared.data(); }
+typedef char *Shared;
+DEV Shared shared() { return self->block->shared.data(); }
+DEV char *in_shared(Shared p) { return p; }
 
 DEV void block_sync() { emulator::meet(self->block->all, threads()); }
 DEV void warp_sync() { emulator::meet(self->block->warps[thread() / Warp], Warp); }
