@@ -40,7 +40,7 @@ func (m nothingOf) Free() error   { return nil }
 
 func TestLaunchDoesNotAllocate(t *testing.T) {
 	d := &nothing{args: make([]byte, len(abi.Bytes(&abi.InterpArgs{})))}
-	l := gpu.DefaultLayout(2)
+	l := gpu.DefaultLayout(2, 132)
 	r, err := gpu.New(gpu.Config{Layout: l, Device: d})
 	require.NoError(t, err)
 	require.NoError(t, r.Map([][]byte{nil, nil}))

@@ -171,7 +171,7 @@ func TestPlaceOutsideWindows(t *testing.T) {
 // TestOneRank runs what a communicator of one rank does: copies.
 func TestOneRank(t *testing.T) {
 	e := newEmulator(t, 1)
-	w := gputest.New(t, gpu.DefaultLayout(1), e)
+	w := gputest.New(t, gpu.DefaultLayout(1, 132), e)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, p := range []goccl.Protocol{goccl.LL, goccl.Simple} {
 		for _, elems := range []int{0, 1, 1000} {

@@ -198,7 +198,7 @@ func TestGPUStress(t *testing.T) {
 	for name, indices := range places {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t, indices...)
-			l := gpu.DefaultLayout(2)
+			l := gpu.DefaultLayout(2, 132)
 			w := gputest.New(t, l, m)
 			rng := rand.New(rand.NewPCG(21, 22))
 			var keys []plan.Key
