@@ -1,7 +1,8 @@
 // Package gpu is the executor for memory of GPUs: it runs a plan.Program as one
 // kernel, the interpreter (device/kernels/interp), with one block for each channel
 // and the lanes of a channel on shares of its warps. The bits of the results are
-// those of the host executor.
+// those of the host executor. One-shot Programs by LL have kernels of their own, which
+// read no image; their peers need not do the same.
 //
 // # Memory
 //

@@ -223,17 +223,16 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpPlace{}.Scale)-14][unsafe.Sizeof(InterpPlace{}.Scale)-2]
 )
 
-// InterpCount is how far a warp has come with a connector or a signal in this
-// launch, since the state was loaded.
+// InterpCount is how far a warp has come with a connector or a signal.
 type InterpCount struct {
-	Done uint32 // steps, or sum of deltas
-	Seen uint32 // steps of the other end beyond those that the state knows of
+	Done uint64 // steps, or sum of deltas
+	Seen uint64 // steps of the other end that are known of
 }
 
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(InterpCount{})-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCount{}.Done)-0][unsafe.Sizeof(InterpCount{}.Done)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCount{}.Seen)-4][unsafe.Sizeof(InterpCount{}.Seen)-4]
+	_ = [1]struct{}{}[unsafe.Sizeof(InterpCount{})-16]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCount{}.Done)-0][unsafe.Sizeof(InterpCount{}.Done)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCount{}.Seen)-8][unsafe.Sizeof(InterpCount{}.Seen)-8]
 )
 
 // InterpHead begins an image.

@@ -191,15 +191,14 @@ static_assert(OFFSET_OF(InterpPlace, flag) == 8 && sizeof(InterpPlace::flag) == 
 static_assert(OFFSET_OF(InterpPlace, lines) == 12 && sizeof(InterpPlace::lines) == 2, "InterpPlace.lines");
 static_assert(OFFSET_OF(InterpPlace, scale) == 14 && sizeof(InterpPlace::scale) == 2, "InterpPlace.scale");
 
-// InterpCount is how far a warp has come with a connector or a signal in this
-// launch, since the state was loaded.
+// InterpCount is how far a warp has come with a connector or a signal.
 struct InterpCount {
-	u32 done; // steps, or sum of deltas
-	u32 seen; // steps of the other end beyond those that the state knows of
+	u64 done; // steps, or sum of deltas
+	u64 seen; // steps of the other end that are known of
 };
-static_assert(sizeof(InterpCount) == 8 && alignof(InterpCount) == 4, "InterpCount");
-static_assert(OFFSET_OF(InterpCount, done) == 0 && sizeof(InterpCount::done) == 4, "InterpCount.done");
-static_assert(OFFSET_OF(InterpCount, seen) == 4 && sizeof(InterpCount::seen) == 4, "InterpCount.seen");
+static_assert(sizeof(InterpCount) == 16 && alignof(InterpCount) == 8, "InterpCount");
+static_assert(OFFSET_OF(InterpCount, done) == 0 && sizeof(InterpCount::done) == 8, "InterpCount.done");
+static_assert(OFFSET_OF(InterpCount, seen) == 8 && sizeof(InterpCount::seen) == 8, "InterpCount.seen");
 
 // InterpHead begins an image.
 struct InterpHead {

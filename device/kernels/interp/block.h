@@ -32,7 +32,14 @@ struct Block {
 			at<V16>(i * 16) = ld128(i < image ? p + i * 16 : from + (i - image) * 16);
 		}
 #pragma unroll 1
-		for (u32 i = a.counts + thread() * 4; i <= a.dead; i += threads() * 4) at<u32>(i) = 0;
+		for (u32 i = a.sems + thread() * 4; i <= a.dead; i += threads() * 4) at<u32>(i) = 0;
+	}
+
+	// begin lets a warp count from where the launch before ended.
+	DEV void begin(u32 warp) const {
+#pragma unroll 1
+		for (u32 i = thread() % Warp; i < counted(); i += Warp) count(warp, i) = {word(state_of(i)), word(state_of(i) + 1)};
+		warp_sync();
 	}
 
 	template <class T> DEV T &at(u32 offset) const { return *reinterpret_cast<T *>(in_shared(s) + offset); }
@@ -53,6 +60,10 @@ struct Block {
 	DEV const InterpSig &sig(u32 s) const {
 		return at<InterpSig>(a.common + (u32)sizeof(InterpChan) + part().conns * (u32)sizeof(InterpConn) + s * (u32)sizeof(InterpSig));
 	}
+	// counted is the number of what counts, connectors and then signals; state_of is where
+	// number i has its two words in the channel's state.
+	DEV u32 counted() const { return (u32)part().conns + part().sigs; }
+	DEV u32 state_of(u32 i) const { return i < part().conns ? conn(i).state : sig(i - part().conns).state; }
 	DEV u64 word(u32 i) const { return at<u64>(a.common + a.channel + 8 * i); }
 	DEV u64 epoch() const { return word(0); }
 	DEV u64 base(u32 rank) const { return at<u64>(head().bases + 8 * rank); }

@@ -12,8 +12,10 @@ struct Simple {
 	// ready waits for one operand, of which this warp has done s steps: for a source to
 	// have arrived, for a destination to be free.
 	static DEV bool ready(const Block &b, const Team &t, const Machine &m, const InterpOpnd &o, u64 s) {
-		if (o.kind == InterpKindFifoRecv) return reached(b, t, o.conn, s + 1);
-		if (o.kind == InterpKindFifoSend) return free_slot(b, t, o.conn, s);
+		bool send = o.kind == InterpKindFifoSend, receive = o.kind == InterpKindFifoRecv;
+		if (send && s < slots_of(b)) return true;
+		// In one place, so that the threads of a warp look at their words together.
+		if (send || receive) return reached(b, t, o.conn, s + 1 - (send ? slots_of(b) : 0));
 		if (o.kind != InterpKindScratch) return true;
 		return until(b, scratch_flag(b, b.head().rank, (u32)m.eval(b, o.slot)), b.epoch() + 1, &s);
 	}

@@ -119,9 +119,9 @@ func interpPlaces() []Struct {
 			{Name: "lines", Type: U16, Doc: "LL: what kind of lines; 0: the user's memory"},
 			{Name: "scale", Type: U16, Doc: "1: scale what comes from here"},
 		}},
-		{Name: "InterpCount", Doc: "is how far a warp has come with a connector or a signal in this launch, since the state was loaded.", Fields: []Field{
-			{Name: "done", Type: U32, Doc: "steps, or sum of deltas"},
-			{Name: "seen", Type: U32, Doc: "steps of the other end beyond those that the state knows of"},
+		{Name: "InterpCount", Doc: "is how far a warp has come with a connector or a signal.", Fields: []Field{
+			{Name: "done", Type: U64, Doc: "steps, or sum of deltas"},
+			{Name: "seen", Type: U64, Doc: "steps of the other end that are known of"},
 		}},
 	}
 }
