@@ -1,45 +1,65 @@
 package comm
 
-import "github.com/goccl/goccl"
+import (
+	"math/bits"
 
-// onDevice is the choice for memory of GPUs that reach each other by a fast link.
-// Below some hundred kilobytes latency counts, and one exchange of lines that carry
-// their own flags is best; above, the bandwidth of many blocks.
+	"github.com/goccl/goccl"
+)
+
+// onDevice is the choice for memory of GPUs that reach each other by a fast link. The
+// figures behind it are of two GPUs.
+//
+// By LL data carries its flags, so nobody waits for a fence; each byte crosses the
+// link twice. Where there is a one-shot form a single exchange does all, and pays off
+// until what a rank sends to the others takes longer than the steps of a form by
+// Simple. Above, only bandwidth counts: many channels, and every byte once.
 func onDevice(r Request) Decision {
-	d := Decision{Algo: goccl.Direct, Proto: goccl.Simple, Channels: channelsFor(r.Bytes, r.MaxChannels)}
-	part := r.Bytes
+	n := int64(max(r.Ranks, 2))
+	part := r.Bytes // of one rank
 	if r.Coll == goccl.AllGather {
-		part /= int64(max(r.Ranks, 1))
+		part /= n
 	}
-	shot := part <= min(r.MaxOneShot, shotBytes/int64(max(r.Ranks-1, 1)))
-	switch r.Coll {
-	case goccl.AllReduce, goccl.AllGather:
-		switch {
-		case shot:
-			d.Algo, d.Proto, d.Channels = goccl.OneShot, goccl.LL, min(int((part+shotChannel-1)/shotChannel), r.MaxChannels)
-		case r.Coll == goccl.AllReduce && r.Ranks <= 8:
-			d.Algo = goccl.TwoShot
-		case r.Coll == goccl.AllReduce || r.Ranks > 8:
+	if (r.Coll == goccl.AllReduce || r.Coll == goccl.AllGather) && part <= min(r.MaxOneShot, shotBytes/(n-1)) {
+		return Decision{Algo: goccl.OneShot, Proto: goccl.LL, Channels: channelsFor(part, perChannelLL, r.MaxChannels)}
+	}
+	d := Decision{Algo: goccl.Direct}
+	switch {
+	case r.Coll == goccl.AllReduce && n <= fewRanks:
+		d.Algo = goccl.TwoShot
+	case r.Coll == goccl.Broadcast || r.Coll == goccl.Reduce: // a ring sends or gets every byte once
+		if n > fewRanks || n > 2 && r.Bytes > piecesLL {
 			d.Algo = goccl.Ring
 		}
-	case goccl.ReduceScatter, goccl.Broadcast, goccl.Reduce:
-		if r.Ranks > 8 {
-			d.Algo = goccl.Ring
-		}
+	case n > fewRanks && (r.Coll == goccl.AllReduce || r.Coll == goccl.AllGather || r.Coll == goccl.ReduceScatter):
+		d.Algo = goccl.Ring
 	}
-	if d.Algo != goccl.OneShot && r.Bytes/int64(max(r.Ranks, 1)) <= r.MaxChunkLL {
-		d.Proto, d.Channels = goccl.LL, 1
-	}
+	d.Proto, d.Channels = byPieces(r.Bytes, n, r.MaxChannels)
 	return d
 }
 
+// byPieces chooses the protocol of forms that cut bytes into a piece for each of n
+// ranks, or of a transfer, n being 1.
+func byPieces(bytes, n int64, most int) (goccl.Protocol, int) {
+	if bytes <= piecesLL {
+		return goccl.LL, channelsFor(bytes/n, perChannelLL, most)
+	}
+	return goccl.Simple, channelsFor(bytes, perChannelSimple, most)
+}
+
 const (
-	shotBytes   = 256 << 10 // that one-shot sends to all peers together
-	shotChannel = 2 << 10   // bytes of a channel by one-shot: two lines a thread
-	perChannel  = 64 << 10  // bytes that make another channel worth its cost
+	fewRanks         = 8         // that all reach each other directly: one step instead of a ring's
+	shotBytes        = 1 << 20   // that one-shot sends to all peers together
+	piecesLL         = 256 << 10 // up to which other forms go by LL
+	perChannelLL     = 2 << 10   // bytes that are worth another channel: one line for each of 256 threads
+	perChannelSimple = 32 << 10
 )
 
-// channelsFor returns how many channels move so many bytes by Simple.
-func channelsFor(bytes int64, most int) int {
-	return min(max(int(bytes/perChannel), 1), max(most, 1))
+// channelsFor returns how many channels so many bytes are worth, a power of two so
+// that few Programs serve all sizes.
+func channelsFor(bytes, each int64, most int) int {
+	n := 1
+	if bytes > each {
+		n = 1 << bits.Len64(uint64((bytes-1)/each))
+	}
+	return min(n, max(most, 1))
 }

@@ -183,10 +183,11 @@ func (d *devices) choose(c *Communicator, call *Call, dt goccl.DType, unit int64
 		if call.Root == c.rank {
 			return plan.Key{}, fmt.Errorf("%w: rank %d sends to itself; copy instead", goccl.ErrInvalid, c.rank)
 		}
-		key := plan.Key{Coll: goccl.SendRecv, Algo: goccl.Direct, Proto: goccl.Simple, DType: goccl.U8, Channels: uint8(channelsFor(unit, lim.Channels)),
+		proto, channels := byPieces(unit, 1, lim.Channels)
+		key := plan.Key{Coll: goccl.SendRecv, Algo: goccl.Direct, Proto: proto, DType: goccl.U8, Channels: uint8(channels),
 			Send: call.Send, Root: int32(call.Root), Chunk: uint32(lim.Simple)}
-		if unit <= lim.LL {
-			key.Proto, key.Chunk, key.Channels = goccl.LL, uint32(lim.LL), 1
+		if proto == goccl.LL {
+			key.Chunk = uint32(lim.LL)
 		}
 		return key, nil
 	}

@@ -77,6 +77,11 @@ func (c Section) Capturing() (bool, error) {
 }
 
 // Instantiate makes the graph ready to run. The graph may be closed afterwards.
+//
+// It may wait until kernels that run in this process have ended. So with kernels that
+// wait for each other, those of a collective for example, capture and instantiate on
+// all ranks of the process before anything that waits is launched on one of them: a
+// rank that instantiates while another's kernel waits for its own waits for ever.
 func (g *Graph) Instantiate() (*Executable, error) {
 	if err := g.dev.hold("executable graphs"); err != nil {
 		return nil, err
@@ -111,7 +116,8 @@ type Executable struct {
 	err  error
 }
 
-// Replay queues all work of the graph. Two replays of one graph do not overlap.
+// Replay queues all work of the graph and does not wait for it. Two replays of one
+// graph do not overlap.
 func (c Section) Replay(x *Executable) error { return c.fast(cuGraphLaunch, x.handle, c.s.handle) }
 
 // Close frees the graph once its work is done, without waiting. It is idempotent.

@@ -19,16 +19,16 @@ import (
 // nothing is a device on which launches do nothing.
 type nothing struct{ args []byte }
 
-func (n *nothing) Alloc(bytes int) (device.Memory, error)        { return nothingOf(bytes), nil }
-func (n *nothing) Export(device.Memory) ([]byte, error)          { return nil, nil }
-func (n *nothing) Import([]byte) (device.Memory, error)          { return nothingOf(1 << 40), nil }
-func (n *nothing) Write(uintptr, []byte) error                   { return nil }
-func (n *nothing) Status() (gpu.Status, error)                   { return nothingOf(8), nil }
-func (n *nothing) Warp() int                                     { return 32 }
-func (n *nothing) Kernel(string) (gpu.Kernel, error)             { return n, nil }
-func (n *nothing) Prepare(blocks, t, sh int) (gpu.Launch, error) { return n, nil }
-func (n *nothing) Args() []byte                                  { return n.args }
-func (n *nothing) Queue(device.Stream) error                     { return nil }
+func (n *nothing) Alloc(bytes int) (device.Memory, error)     { return nothingOf(bytes), nil }
+func (n *nothing) Export(device.Memory) ([]byte, error)       { return nil, nil }
+func (n *nothing) Import([]byte) (device.Memory, error)       { return nothingOf(1 << 40), nil }
+func (n *nothing) Write(uintptr, []byte) error                { return nil }
+func (n *nothing) Status() (gpu.Status, error)                { return nothingOf(8), nil }
+func (n *nothing) Warp() int                                  { return 32 }
+func (n *nothing) Kernel(string) (gpu.Kernel, error)          { return n, nil }
+func (n *nothing) Prepare(_, _, _, _ int) (gpu.Launch, error) { return n, nil }
+func (n *nothing) Args() []byte                               { return n.args }
+func (n *nothing) Queue(device.Stream) error                  { return nil }
 
 type nothingOf int
 
@@ -40,7 +40,7 @@ func (m nothingOf) Free() error   { return nil }
 
 func TestLaunchDoesNotAllocate(t *testing.T) {
 	d := &nothing{args: make([]byte, len(abi.Bytes(&abi.InterpArgs{})))}
-	l := gpu.DefaultLayout(2)
+	l := gpu.DefaultLayout(2, 132)
 	r, err := gpu.New(gpu.Config{Layout: l, Device: d})
 	require.NoError(t, err)
 	require.NoError(t, r.Map([][]byte{nil, nil}))

@@ -18,26 +18,36 @@ type Bound struct {
 	kernel Kernel
 	warp   int // threads of a warp
 	loops  bool
-	fixed  int            // threads of a block; 0: as the size asks
-	args   abi.InterpArgs // what is the same in all launches
-	ready  [len(blockSizes)]prepared
-	other  prepared // of fixed
-}
-
-// prepared is a launch with so many threads, once it was needed.
-type prepared struct {
-	launch Launch
-	args   abi.InterpArgs
+	fixed  int              // threads of a block; 0: as the size asks
+	args   abi.InterpArgs   // what is the same in all launches
+	fused  *abi.InterpFused // the same, when a fused kernel does it
+	call   abi.InterpCall   // what is not
+	ready  [len(blockSizes)]Launch
+	other  Launch // of fixed
 }
 
 // blockSizes are the threads of a block that launches choose from.
 var blockSizes = [...]int{64, 128, 256, int(abi.InterpMaxThreads)}
 
-func newBound(r *Rank, p *plan.Program, m *Image, k Kernel, addr uintptr) *Bound {
-	b := &Bound{Prog: p, image: m, kernel: k, warp: r.cfg.Device.Warp(), loops: p.Loops()}
-	b.args = abi.InterpArgs{Image: uint64(addr), State: uint64(r.state.Addr()), Status: uint64(r.status.Addr()),
+func newBound(r *Rank, p *plan.Program, m *Image, addr uintptr) (*Bound, error) {
+	b := &Bound{Prog: p, image: m, kernel: r.kernels[m.Kernel], warp: r.cfg.Device.Warp(), loops: p.Loops()}
+	b.args = abi.InterpArgs{Image: uint64(addr), State: uint64(r.state.Addr()), Status: uint64(r.ends.status.Addr()),
 		Windows: uint64(r.windows.Addr()), NWindows: MaxWindows}
-	return b
+	if m.fused != nil {
+		f := *m.fused
+		f.State, f.Status = b.args.State, b.args.Status
+		b.fused = &f
+	}
+	for i, s := range blockSizes {
+		if s < b.warp*m.lanes {
+			continue // Threads does not choose it
+		}
+		var err error
+		if b.ready[i], err = b.prepare(s); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
 }
 
 // Threads returns how many threads a block has for units of the given bytes.
@@ -65,27 +75,40 @@ func (b *Bound) Threads(unit int64) int {
 
 // SetThreads fixes the threads of a block, for measurements; 0 leaves them to the
 // size. It must be a multiple of a warp, one warp at least for each lane.
-func (b *Bound) SetThreads(n int) { b.fixed, b.other = n, prepared{} }
+func (b *Bound) SetThreads(n int) (err error) {
+	b.fixed = n
+	if n > 0 {
+		b.other, err = b.prepare(n)
+	}
+	return err
+}
 
-// prepare returns the launch with so many threads.
-func (b *Bound) prepare(threads int) (*prepared, error) {
-	p := &b.other
-	for i, s := range blockSizes {
-		if s == threads && b.fixed == 0 {
-			p = &b.ready[i]
-		}
+// prepare makes the launch with so many threads ready. A driver may wait for the
+// device meanwhile, so it has no place between launches that wait for each other.
+func (b *Bound) prepare(threads int) (Launch, error) {
+	x := b.args
+	args, shared := abi.Bytes(&x), 0
+	if b.fused != nil {
+		args = abi.Bytes(b.fused)
+	} else {
+		shared = b.image.plan(&x, threads/b.warp)
 	}
-	if p.launch != nil {
-		return p, nil
-	}
-	p.args = b.args
-	shared := b.image.plan(&p.args, threads/b.warp)
-	l, err := b.kernel.Prepare(b.image.Channels, threads, shared)
+	l, err := b.kernel.Prepare(b.image.Channels, threads, shared, len(args))
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", b.Prog.Key, err)
 	}
-	p.launch = l
-	return p, nil
+	copy(l.Args(), args)
+	return l, nil
+}
+
+// prepared returns the launch with so many threads.
+func (b *Bound) prepared(threads int) Launch {
+	for i, s := range blockSizes {
+		if s == threads && b.fixed == 0 {
+			return b.ready[i]
+		}
+	}
+	return b.other
 }
 
 // Launch queues the operation on s and does not wait for it. a is as for the host
@@ -96,11 +119,7 @@ func (b *Bound) Launch(a *exec.Args, s device.Stream) error {
 	if _, n := g.Span(a.Unit, 0, rows); a.Unit < 0 || !b.loops && n > g.ChunkBytes {
 		return fmt.Errorf("%w: %v serves one chunk in each channel, %d bytes; %d given", goccl.ErrInvalid, b.Prog.Key, g.ChunkBytes*int64(rows), a.Unit)
 	}
-	p, err := b.prepare(b.Threads(a.Unit))
-	if err != nil {
-		return err
-	}
-	x := &p.args
+	x := &b.call
 	x.In, x.Out, x.Unit = uint64(a.In), uint64(a.Out), uint64(a.Unit)
 	x.InPlace, x.OutPlace = placeWord(a.InAt), placeWord(a.OutAt)
 	grains := (a.Unit + g.Grain - 1) / g.Grain
@@ -109,8 +128,9 @@ func (b *Bound) Launch(a *exec.Args, s device.Stream) error {
 	if a.Scaled {
 		x.Scaled = 1
 	}
-	copy(p.launch.Args(), abi.Bytes(x))
-	return p.launch.Queue(s)
+	l := b.prepared(b.Threads(a.Unit))
+	copy(l.Args(), abi.Bytes(x)) // which begins the arguments
+	return l.Queue(s)
 }
 
 // placeWord writes a place as peers read it.

@@ -34,16 +34,16 @@ type Status interface {
 
 // Kernel is a loaded kernel.
 type Kernel interface {
-	// Prepare makes a launch ready: blocks of threads with bytes of dynamic shared
-	// memory.
-	Prepare(blocks, threads, shared int) (Launch, error)
+	// Prepare makes a launch ready: blocks of threads with shared bytes of dynamic shared
+	// memory and args bytes of arguments. It may wait for the device.
+	Prepare(blocks, threads, shared, args int) (Launch, error)
 }
 
 // Launch is one launch, which can be queued again and again. It belongs to one
 // goroutine at a time.
 type Launch interface {
-	// Args is the memory of the arguments, an abi.InterpArgs, to be changed in place
-	// before Queue, which reads it.
+	// Args is the memory of the arguments, to be changed in place before Queue, which
+	// reads it.
 	Args() []byte
 	Queue(s device.Stream) error
 }

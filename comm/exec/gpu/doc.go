@@ -1,7 +1,8 @@
 // Package gpu is the executor for memory of GPUs: it runs a plan.Program as one
 // kernel, the interpreter (device/kernels/interp), with one block for each channel
 // and the lanes of a channel on shares of its warps. The bits of the results are
-// those of the host executor.
+// those of the host executor. One-shot Programs by LL have kernels of their own, which
+// read no image; their peers need not do the same.
 //
 // # Memory
 //
@@ -22,6 +23,14 @@
 // make them: they belong on one stream, or are ordered by events. Ranks that share a
 // GPU use streams of their own, and few channels: blocks that wait for each other
 // must all be resident.
+//
+// A launch waits, on the device, for those of all other ranks. Where several ranks
+// are in one process, nothing that may wait for a device has a place between their
+// launches of one operation: no module is loaded, no memory allocated, freed or copied
+// by a call that blocks, no graph instantiated, on any device of the process. Driver
+// calls of that kind may wait for a kernel of another rank, which waits for a launch
+// that comes after the call. New and Bind do all of it ahead, Launch none. Graphs are
+// captured and instantiated on all ranks before one of them is launched.
 //
 // # Ends
 //

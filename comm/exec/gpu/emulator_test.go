@@ -18,7 +18,6 @@ import (
 	"github.com/goccl/goccl/comm/exec/gpu"
 	"github.com/goccl/goccl/comm/exec/gpu/gputest"
 	"github.com/goccl/goccl/device"
-	"github.com/goccl/goccl/device/kernels/abi"
 	"github.com/goccl/goccl/internal/leak"
 )
 
@@ -37,7 +36,7 @@ type emulator struct {
 
 var _ gputest.Machine = (*emulator)(nil)
 
-const emulatedKernels = "NAME(interp_ll_copy) NAME(interp_ll_sum_f32) NAME(interp_ll_sum_bf16) NAME(interp_simple_copy) NAME(interp_simple_sum_f32) NAME(interp_simple_sum_bf16)"
+const emulatedKernels = "NAME(interp_ll_copy) NAME(interp_ll_sum_f32) NAME(interp_ll_sum_bf16) NAME(interp_simple_copy) NAME(interp_simple_sum_f32) NAME(interp_simple_sum_bf16) NAME(fused_ll_gather) NAME(fused_ll_sum_f32) NAME(fused_ll_sum_bf16)"
 
 // copySources copies kernels and emulator to dir. What this process reads, the go
 // command takes into account when it remembers results; what g++ reads, it does not.
@@ -279,8 +278,8 @@ type emuLaunch struct {
 	args                    []byte
 }
 
-func (k emuKernel) Prepare(blocks, threads, shared int) (gpu.Launch, error) {
-	return &emuLaunch{k.name, blocks, threads, shared, make([]byte, len(abi.Bytes(&abi.InterpArgs{})))}, nil
+func (k emuKernel) Prepare(blocks, threads, shared, args int) (gpu.Launch, error) {
+	return &emuLaunch{k.name, blocks, threads, shared, make([]byte, args)}, nil
 }
 
 func (l *emuLaunch) Args() []byte { return l.args }
@@ -291,6 +290,7 @@ func (l *emuLaunch) Queue(s device.Stream) error {
 	for _, n := range []int{l.blocks, l.threads, l.shared} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(l.args)))
 	q := s.(*emuStream)
 	q.queue = append(q.queue, append(b, l.args...))
 	return nil

@@ -40,6 +40,7 @@ func encode(p *plan.Program, l Layout, bases []uintptr, mask uint32) (*Image, er
 	for _, b := range bases {
 		body = binary.LittleEndian.AppendUint64(body, uint64(b))
 	}
+	e.m.head = head
 	e.m.Bytes = pad(append(record(nil, &head), body...))
 	e.m.common = len(e.m.Bytes)
 	parts := make([][]byte, len(p.Rows))
@@ -144,14 +145,15 @@ func (e *encoder) reduces() bool {
 	return false
 }
 
-// kernelNames lists all kernels: one for each protocol and reduction.
+// kernelNames lists all kernels: one for each protocol and reduction, and the fused
+// forms.
 func kernelNames() (names []string) {
 	for _, p := range []string{kernelLL, kernelSimple} {
 		for _, r := range []string{reductionCopy, reductionF32, reductionBF16} {
 			names = append(names, p+r)
 		}
 	}
-	return names
+	return append(names, fusedGather, fusedSum+reductionF32, fusedSum+reductionBF16)
 }
 
 const (

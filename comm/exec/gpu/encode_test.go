@@ -345,11 +345,13 @@ func TestEncodeRefuses(t *testing.T) {
 
 func TestLayoutCheck(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 8, 72, 1000} {
-		l := gpu.DefaultLayout(n)
+		l := gpu.DefaultLayout(n, 132)
 		require.NoError(t, l.Check())
-		require.LessOrEqual(t, l.Channels*l.Slots*l.Simple, 16<<20, "in flight toward a peer")
+		require.LessOrEqual(t, l.Channels*l.Slots*l.Simple, 64<<20, "in flight toward a peer")
+		require.LessOrEqual(t, l.Channels, 132)
 	}
-	require.Zero(t, gpu.DefaultLayout(1).Bytes())
+	require.Zero(t, gpu.DefaultLayout(1, 132).Bytes())
+	require.Equal(t, 46, gpu.DefaultLayout(2, 46).Channels, "as many as run at a time")
 	for says, edit := range map[string]func(l *gpu.Layout){
 		"0 ranks":               func(l *gpu.Layout) { l.Ranks = 0 },
 		"256 channels":          func(l *gpu.Layout) { l.Channels = 256 },
@@ -358,7 +360,7 @@ func TestLayoutCheck(t *testing.T) {
 		"Simple slots of 1000":  func(l *gpu.Layout) { l.Simple = 1000 },
 		"more than 16777216 by": func(l *gpu.Layout) { l.Simple = 32 << 20 },
 	} {
-		l := gpu.DefaultLayout(2)
+		l := gpu.DefaultLayout(2, 132)
 		edit(&l)
 		err := l.Check()
 		require.ErrorIs(t, err, goccl.ErrInvalid)

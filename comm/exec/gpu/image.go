@@ -14,10 +14,12 @@ type Image struct {
 	Channels int
 	Simple   bool // else LL
 	// What the launch must know of the contents.
+	head                      abi.InterpHead
 	common, channel           int // bytes
 	counters, operands, lanes int // the most of a channel or instruction
 	sems                      int
 	window                    bool
+	fused                     *abi.InterpFused // when a fused kernel runs it; Bytes are not needed then
 	state, ranks              int
 }
 
@@ -32,7 +34,7 @@ var (
 // plan lays out the shared memory of a block of so many warps, in the order of the
 // arguments, and returns its size.
 func (m *Image) plan(a *abi.InterpArgs, warps int) int {
-	a.Common, a.Channel, a.StateBytes = uint32(m.common), uint32(m.channel), uint32(m.state)
+	a.Head, a.Common, a.Channel, a.StateBytes = m.head, uint32(m.common), uint32(m.channel), uint32(m.state)
 	a.Counters, a.Operands = uint32(m.counters), uint32(m.operands)
 	at := m.common + m.channel + m.state
 	next := func(bytes int) uint32 {

@@ -28,7 +28,7 @@ func TestEmulated(t *testing.T) {
 func TestFlagsRepeat(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w, _ := newWorld(t, n)
-		w.Bind = func(r *gpu.Rank, p *plan.Program) (*gpu.Bound, error) { return r.BindMask(p, 15) }
+		w.Bind = func(r *gpu.Rank, p *plan.Program) (*gpu.Bound, error) { return r.BindMask(p, 15, p.Rank == 0) }
 		for round := range gputest.Rounds(2) {
 			rng := rand.New(rand.NewPCG(uint64(n), uint64(round)))
 			for i := range 80 {
@@ -38,6 +38,72 @@ func TestFlagsRepeat(t *testing.T) {
 			}
 			w.Run(rng.Uint64())
 		}
+	}
+}
+
+// TestFused lets some ranks interpret one-shot Programs and others run fused kernels,
+// in turn: all have the host's bits, and each finds what the other left.
+func TestFused(t *testing.T) {
+	for _, n := range []int{2, 3, 4} {
+		w, e := newWorld(t, n)
+		fused := 0
+		turn := 0
+		w.Bind = func(r *gpu.Rank, p *plan.Program) (*gpu.Bound, error) {
+			b, err := r.BindMask(p, gpu.FlagMask, (p.Rank+turn)%3 != 0)
+			if err == nil && b.Fused() {
+				fused++
+			}
+			return b, err
+		}
+		rng := rand.New(rand.NewPCG(uint64(n), 17))
+		for range gputest.Rounds(1) {
+			gputest.Cases(w.Layout, func(k plan.Key) {
+				if k.Algo != goccl.OneShot || k.Proto != goccl.LL {
+					return
+				}
+				for _, elems := range gputest.Sizes(k) {
+					k.Channels = uint8(1 + rng.IntN(w.Layout.Channels))
+					o := gputest.Random(k, n, e.Threads(), rng)
+					o.Elems = elems
+					turn++
+					w.Do(o, rng)
+				}
+				w.Run(rng.Uint64())
+			})
+		}
+		require.Greater(t, fused, 10)
+	}
+}
+
+// TestWhatIsFused looks at which Programs are.
+func TestWhatIsFused(t *testing.T) {
+	for _, n := range []int{2, 3, 8, 9} {
+		w, _ := newWorld(t, n)
+		gputest.Cases(w.Layout, func(k plan.Key) {
+			b, err := w.Ranks[1].Bind(w.Build(k, 1))
+			if k.Coll == goccl.SendRecv {
+				return // its key says more
+			}
+			require.NoError(t, err)
+			require.Equal(t, n <= 8 && k.Algo == goccl.OneShot && k.Proto == goccl.LL, b.Fused(), "%v on %d ranks", k, n)
+		})
+	}
+	// A body that differs in what it reads is none of those.
+	w, _ := newWorld(t, 3)
+	for what, change := range map[string]func(p *plan.Program){
+		"another order": func(p *plan.Program) {
+			p.Opnds[p.Code[1].Src], p.Opnds[p.Code[1].Src+2] = p.Opnds[p.Code[1].Src+2], p.Opnds[p.Code[1].Src]
+		},
+		"one source twice":  func(p *plan.Program) { p.Opnds[p.Code[1].Src] = p.Opnds[p.Code[1].Src+2] },
+		"one peer twice":    func(p *plan.Program) { p.Opnds[p.Code[0].Dst] = p.Opnds[p.Code[0].Dst+1] },
+		"scaled later only": func(p *plan.Program) { p.Code[0].Flags &^= plan.Pre },
+		"in slices":         func(p *plan.Program) { p.Geom.Slices = 2 },
+	} {
+		p := w.Build(gputest.KeyOf(w.Layout, goccl.AllReduce, goccl.OneShot, goccl.LL, goccl.F32), 1)
+		change(p)
+		b, err := w.Ranks[1].Bind(p)
+		require.NoError(t, err, what)
+		require.False(t, b.Fused(), what)
 	}
 }
 
@@ -105,7 +171,7 @@ func TestPlaceOutsideWindows(t *testing.T) {
 // TestOneRank runs what a communicator of one rank does: copies.
 func TestOneRank(t *testing.T) {
 	e := newEmulator(t, 1)
-	w := gputest.New(t, gpu.DefaultLayout(1), e)
+	w := gputest.New(t, gpu.DefaultLayout(1, 132), e)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, p := range []goccl.Protocol{goccl.LL, goccl.Simple} {
 		for _, elems := range []int{0, 1, 1000} {

@@ -38,13 +38,17 @@ const (
 // to a thread, take in one round: chunks of it keep all of them busy.
 const roundSimple = 15 * 32 * 8 * 16
 
-// DefaultLayout returns the Layout for n ranks that bounds what is in flight toward
-// one peer, by protocol, to about 16 MiB for few ranks and less for many.
-func DefaultLayout(n int) Layout {
-	l := Layout{Ranks: n, Channels: 64, Slots: 4, LL: 8 << 10, Simple: roundSimple, ScratchLL: 8 << 10, ScratchSimple: 8 << 10}
-	for ; n > 4 && l.Channels > 16; n /= 2 {
+// DefaultLayout returns the Layout for n ranks on GPUs of so many multiprocessors. One
+// channel moves less than a tenth of what a fast link carries, and what others wait for
+// is passed on sooner the more there are. So there are as many as run at a time, 128
+// at most, in slots that two rounds of all warps fill: 60 MiB are in flight toward the
+// peer of two ranks, half of it for up to four, and so on.
+func DefaultLayout(n, multiprocessors int) Layout {
+	l := Layout{Ranks: n, Channels: 128, Slots: 4, LL: 8 << 10, Simple: 2 * roundSimple, ScratchLL: 8 << 10, ScratchSimple: 8 << 10}
+	for left := n; left > 2 && l.Channels > 16; left = (left + 1) / 2 {
 		l.Channels /= 2
 	}
+	l.Channels = min(l.Channels, max(multiprocessors, 1))
 	return l
 }
 

@@ -27,23 +27,31 @@ var mutations = []mutation{
 	{"posts before all have moved", "simple.h", "\t\t\tt.sync();\n", "", false},
 	{"no fence before a signal", "wait.h", "\t\t\tfence_system();\n\t\t\tpost64(s.word", "\t\t\tpost64(s.word", false},
 	{"frees LL slots before all have read", "ll.h", "\t\tt.sync();\n\t\tif (t.warp() != 0) return;", "\t\tif (t.warp() != 0) return;", false},
-	{"stale lines stay", "ll.h", "return r < slots || r + slots > b.head().flag_mask;", "return false;", true},
-	{"only the first turn sweeps", "ll.h", "return r < slots || r + slots > b.head().flag_mask;", "return r < slots;", false},
+	{"stale lines stay", "ll.h", "return r < slots || r + slots > mask;", "return false;", true},
+	{"only the first turn sweeps", "ll.h", "return r < slots || r + slots > mask;", "return r < slots;", false},
 	{"nothing is no message", "ll.h", "bytes > 8 ? (bytes + 7) / 8 : 1", "(bytes + 7) / 8", false},
 	{"one flag of two", "ll.h", " && (u32)(line.hi >> 32) == flag", "", false},
-	{"no credit", "wait.h", "return s < slots || reached(b, t, c, s + 1 - slots);", "return true;", false},
-	{"one slot too many", "wait.h", "reached(b, t, c, s + 1 - slots)", "reached(b, t, c, s - slots)", false},
-	{"no wait for a tail", "simple.h", "return reached(b, t, o.conn, s + 1);", "return true;", false},
+	{"no credit", "wait.h", "return s < slots_of(b) || reached(b, t, c, s + 1 - slots_of(b));", "return true;", false},
+	{"one slot too many", "wait.h", "reached(b, t, c, s + 1 - slots_of(b))", "reached(b, t, c, s - slots_of(b))", false},
+	{"no credit by Simple", "simple.h", "if (send || receive) return", "if (send) return true;\n\t\tif (receive) return", false},
+	{"no wait for a tail", "simple.h", "if (send || receive) return", "if (receive) return true;\n\t\tif (send) return", false},
 	{"no wait for scratch", "simple.h", "return until(b, scratch_flag", "return true || until(b, scratch_flag", false},
-	{"no wait for a signal", "wait.h", "ok = m.dead || until(b, s.word, b.word(s.state) + count.done, &now);", "(void)now;", false},
+	{"no wait for a signal", "wait.h", "ok = m.dead || until(b, s.word, count.done, &now);", "(void)now;", false},
 	{"the epoch stays", "interp.h", "st64(state, b.epoch() + 1)", "st64(state, b.epoch())", false},
-	{"steps stay", "interp.h", "v.lo += c.done", "v.lo += 0 * c.done", false},
+	{"steps stay", "interp.h", "> 0) v.lo = c.done", "> 0) v.lo = v.lo", false},
 	{"a lane is let go too early", "wait.h", "\tt.sync();\n\tif (t.thread() == 0) {\n\t\tfence_block();", "\tif (t.thread() == 0) {\n\t\tfence_block();", false},
 	{"bf16 cut off", "reduce.h", "return join(pack_bf16(a.x[0], a.x[1]), pack_bf16(a.x[2], a.x[3]));", "return join(as_bits(a.x[0]) >> 16 | (as_bits(a.x[1]) & 0xffff0000), pack_bf16(a.x[2], a.x[3]));", false},
 	{"any NaN", "reduce.h", "return v != v ? as_float(0x7fc00000) : v;", "return v;", false},
 	{"the last piece is left", "move.h", "before + (job.bytes - hi) / R::esize", "before + (job.bytes - hi) / R::esize / 2", false},
 	{"posts although a thread gave up", "simple.h", "\t\t\tif (b.died()) continue;\n", "", false},
 	{"the state advances although a thread gave up", "interp.h", "\tif (b.died()) return;\n", "", false},
+	{"fused: the epoch stays", "fused.h", "st64(state, epoch + 1)", "st64(state, epoch)", false},
+	{"fused: the epoch advances although a thread gave up", "fused.h", "block_all(ok) && thread()", "(block_all(ok), thread())", false},
+	{"fused: the epoch is overwritten before all have read it", "fused.h", "if (block_all(ok) && thread() == 0)", "if (thread() == 0)", false},
+	{"fused: stale lines stay", "fused.h", "if (sweeps(a.flag_mask", "if (false && sweeps(a.flag_mask", false},
+	{"fused: no wait", "fused.h", "!LL::full(line, flag)", "false", true},
+	{"fused: one bank", "fused.h", "e % InterpBanks * a.slot_bytes", "0 * a.slot_bytes", false},
+	{"fused: aborts are not seen", "fused.h", "turns % AbortSpins == 0 &&", "turns == 0 &&", false},
 	{"aborts are not seen", "wait.h", "if (host32((u64)&b.a.status->abort) == 0) return false;", "return false;", false},
 }
 
@@ -117,7 +125,9 @@ func everything(t testing.TB, bin string, seed uint64) {
 		return gputest.New(t, gputest.Small(n), e), e
 	}
 	w, e := start(2 + int(seed%2))
-	w.Bind = func(r *gpu.Rank, p *plan.Program) (*gpu.Bound, error) { return r.BindMask(p, 15) }
+	w.Bind = func(r *gpu.Rank, p *plan.Program) (*gpu.Bound, error) {
+		return r.BindMask(p, 15, (p.Rank+int(seed))%2 == 0)
+	}
 	var keys []plan.Key
 	gputest.Cases(w.Layout, func(k plan.Key) { keys = append(keys, k) })
 	for range 30 {
@@ -146,8 +156,12 @@ func everything(t testing.TB, bin string, seed uint64) {
 		w.Run(rng.Uint64())
 	}
 
-	for range 6 {
+	for i := range 9 {
 		w, e = start(2)
-		abortInTheMiddle(t, w, e, keys[rng.IntN(len(keys))], rng)
+		k := keys[rng.IntN(len(keys))]
+		if i%3 == 0 { // a fused kernel
+			k = gputest.KeyOf(w.Layout, goccl.AllReduce, goccl.OneShot, goccl.LL, goccl.F32)
+		}
+		abortInTheMiddle(t, w, e, k, rng)
 	}
 }

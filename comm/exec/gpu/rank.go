@@ -31,7 +31,6 @@ type Config struct {
 // to one goroutine at a time.
 type Rank struct {
 	cfg     Config
-	status  Status
 	region  device.Memory
 	state   device.Memory
 	windows device.Memory
@@ -46,6 +45,45 @@ type Rank struct {
 	used   int             // of images
 	more   []device.Memory // for images that found no room
 	closed bool
+
+	ends ending
+}
+
+// ending is the word by which kernels end early, and the one that says why they did.
+// Its lock is its own: freeing memory, under the Rank's, may wait for a kernel that
+// Abort ends.
+type ending struct {
+	mu     sync.Mutex
+	status Status // nil before New and after Close
+	fault  uint32 // what it was at Close
+}
+
+func (e *ending) abort() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.status != nil {
+		e.status.Abort()
+	}
+}
+
+func (e *ending) why() uint32 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.status != nil {
+		return e.status.Fault()
+	}
+	return e.fault
+}
+
+func (e *ending) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.status == nil {
+		return nil
+	}
+	s := e.status
+	e.fault, e.status = s.Fault(), nil
+	return s.Free()
 }
 
 // New allocates what a rank needs of its own, and loads all kernels: while kernels
@@ -67,7 +105,7 @@ func New(cfg Config) (*Rank, error) {
 
 func (r *Rank) alloc() (err error) {
 	l, d := r.cfg.Layout, r.cfg.Device
-	if r.status, err = d.Status(); err != nil {
+	if r.ends.status, err = d.Status(); err != nil {
 		return fmt.Errorf("rank %d: host memory for the abort word: %w", r.cfg.Rank, err)
 	}
 	for what, m := range map[string]struct {
@@ -162,10 +200,14 @@ func (r *Rank) Bind(p *plan.Program) (*Bound, error) {
 	if err != nil {
 		return nil, err
 	}
+	fuse(p, r.cfg.Layout, r.bases, flagMask, m)
 	return r.upload(p, m)
 }
 
 func (r *Rank) upload(p *plan.Program, m *Image) (*Bound, error) {
+	if m.fused != nil {
+		return newBound(r, p, m, 0)
+	}
 	addr, err := r.place(len(m.Bytes))
 	if err != nil {
 		return nil, fmt.Errorf("%d bytes of device memory for a Program: %w", len(m.Bytes), err)
@@ -173,7 +215,7 @@ func (r *Rank) upload(p *plan.Program, m *Image) (*Bound, error) {
 	if err := r.cfg.Device.Write(addr, m.Bytes); err != nil {
 		return nil, err
 	}
-	return newBound(r, p, m, r.kernels[m.Kernel], addr), nil
+	return newBound(r, p, m, addr)
 }
 
 // place returns memory for an image.
@@ -191,12 +233,14 @@ func (r *Rank) place(bytes int) (uintptr, error) {
 	return m.Addr(), nil
 }
 
-// Abort ends all kernels of this rank, now and later. Any goroutine may call it.
-func (r *Rank) Abort() { r.status.Abort() }
+// Abort ends all kernels of this rank, now and later. Any goroutine may call it, at
+// any time: while Close runs it ends the kernels that Close waits for, afterwards it
+// does nothing.
+func (r *Rank) Abort() { r.ends.abort() }
 
-// Err reports why a kernel gave up, nil when none did. It never blocks.
+// Err reports why a kernel gave up, nil when none did; after Close, what it was then.
 func (r *Rank) Err() error {
-	switch f := r.status.Fault(); f {
+	switch f := r.ends.why(); f {
 	case 0:
 		return nil
 	case abi.InterpFaultPlace:
@@ -221,8 +265,5 @@ func (r *Rank) Close() error {
 			errs = append(errs, m.Free())
 		}
 	}
-	if r.status != nil {
-		errs = append(errs, r.status.Free())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.ends.close())...)
 }

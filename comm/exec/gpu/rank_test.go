@@ -54,6 +54,8 @@ func TestRankRefuses(t *testing.T) {
 	for range 2 {
 		require.NoError(t, a.Close())
 		require.NoError(t, b.Close())
+		a.Abort() // the word is gone: nothing happens
+		require.NoError(t, a.Err())
 	}
 	_, err = b.Bind(ps[1])
 	require.ErrorIs(t, err, goccl.ErrClosed)
@@ -74,7 +76,7 @@ func TestThreadsFollowTheSize(t *testing.T) {
 			require.GreaterOrEqual(t, n, last, "%v: %d bytes", p, unit)
 			last = n
 		}
-		b.SetThreads(96)
+		require.NoError(t, b.SetThreads(96))
 		require.Equal(t, 96, b.Threads(1<<20))
 	}
 }

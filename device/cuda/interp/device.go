@@ -92,13 +92,13 @@ func (d *Device) Kernel(name string) (gpu.Kernel, error) {
 type kernel struct{ k *cuda.Kernel }
 
 // Prepare implements gpu.Kernel.
-func (k *kernel) Prepare(blocks, threads, shared int) (gpu.Launch, error) {
+func (k *kernel) Prepare(blocks, threads, shared, args int) (gpu.Launch, error) {
 	if shared > freeShared && shared > k.k.Info().MaxShared {
 		if err := k.k.AllowShared(shared); err != nil {
 			return nil, err
 		}
 	}
-	l, err := k.k.NewLaunch(cuda.Shape{Grid: [3]int{blocks}, Block: [3]int{threads}, Shared: shared}, int(unsafe.Sizeof(abi.InterpArgs{})))
+	l, err := k.k.NewLaunch(cuda.Shape{Grid: [3]int{blocks}, Block: [3]int{threads}, Shared: shared}, args)
 	if err != nil {
 		return nil, err
 	}

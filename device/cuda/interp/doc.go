@@ -3,7 +3,7 @@
 //
 //	dev, err := driver.Open(0)
 //	d := interp.New(dev)
-//	rank, err := gpu.New(gpu.Config{Rank: r, Layout: gpu.DefaultLayout(n), Device: d})
+//	rank, err := gpu.New(gpu.Config{Rank: r, Layout: gpu.DefaultLayout(n, dev.Info().SMs), Device: d})
 //	// exchange rank.Handle() between all ranks
 //	err = rank.Map(handles)
 //	bound, err := rank.Bind(program)

@@ -23,8 +23,9 @@ import (
 //
 //	go test -run TestGPUMeasure ./device/cuda/interp -measure all -v
 //
-// decode is the time of one instruction; small and large are all-reduces.
-var measure = flag.String("measure", "", "measure decode, small, large, others or all")
+// decode is the time of one instruction; small and large are all-reduces; brief is a
+// few of all, in seconds.
+var measure = flag.String("measure", "", "measure decode, small, large, others, all or brief")
 
 // bench is two ranks with buffers of the largest size.
 type bench struct {
@@ -208,8 +209,11 @@ func TestGPUMeasure(t *testing.T) {
 	if *measure == "" {
 		t.Skip("-measure says what")
 	}
-	if wants("decode") {
+	if wants("decode") || *measure == "brief" {
 		t.Run("decode", func(t *testing.T) { measureDecode(t) })
+	}
+	if *measure == "brief" {
+		t.Run("brief", func(t *testing.T) { measureBrief(newBench(t, wide(2), 256<<20, 0, 1)) })
 	}
 	for _, what := range []struct {
 		name string
@@ -224,14 +228,14 @@ func TestGPUMeasure(t *testing.T) {
 // measureDecode times a copy within one rank in chunks of one grain: nearly nothing
 // but decoding, and for Simple two barriers.
 func measureDecode(t *testing.T) {
-	l := gpu.DefaultLayout(1)
+	l := gpu.DefaultLayout(1, 132)
 	b := newBench(t, l, 8<<20, 0)
 	for _, p := range []goccl.Protocol{goccl.LL, goccl.Simple} {
 		k := gputest.KeyOf(l, goccl.AllReduce, goccl.Ring, p, goccl.F32)
 		k.Chunk = uint32(algo.Grain(p))
 		bs := b.bind(k)
 		for _, threads := range []int{64, 128, 256, 512} {
-			bs[0].SetThreads(threads)
+			require.NoError(t, bs[0].SetThreads(threads))
 			_, few := b.time(bs, 64*int64(k.Chunk))
 			_, many := b.time(bs, 1088*int64(k.Chunk))
 			fmt.Printf("decode %-7v %4d threads: %7.3f us a move and its loop, launch and start %6.2f us\n", p, threads, micro(many-few)/1024, micro(few)-micro(many-few)/16)
@@ -247,11 +251,30 @@ func (b *bench) allReduce(a goccl.Algorithm, p goccl.Protocol, d goccl.DType, ch
 	return b.bind(k)
 }
 
+// measureBrief shows whether a change of the kernels was one for the better.
+func measureBrief(b *bench) {
+	one := b.allReduce(goccl.OneShot, goccl.LL, goccl.F32, 1, 16<<10, false)
+	for _, threads := range []int{64, 128, 256, 512} {
+		for _, x := range one {
+			require.NoError(b.t, x.SetThreads(threads))
+		}
+		b.row(fmt.Sprintf("one-shot LL f32 g1 x %d, fused", threads), one, 8, 8, 1)
+	}
+	b.row("ring LL f32 g1, interpreted", b.allReduce(goccl.Ring, goccl.LL, goccl.F32, 1, 8<<10, false), 8, 8, 1)
+	for bytes := int64(16 << 10); bytes <= 1<<20; bytes *= 4 {
+		channels := int(min(bytes/(2<<10), 128))
+		b.row(fmt.Sprintf("one-shot LL f32 g%d, fused", channels), b.allReduce(goccl.OneShot, goccl.LL, goccl.F32, channels, 16<<10, false), bytes, bytes, 1)
+	}
+	for _, channels := range []int{8, 16, 32, 64, 128} {
+		b.row(fmt.Sprintf("ring Simple f32 g%d chunk 120K", channels), b.allReduce(goccl.Ring, goccl.Simple, goccl.F32, channels, 120<<10, false), 256<<20, 256<<20, 1)
+	}
+}
+
 func measureSmall(b *bench) {
 	one := b.allReduce(goccl.OneShot, goccl.LL, goccl.F32, 1, 16<<10, false)
 	for _, threads := range []int{32, 64, 128, 256, 512} {
 		for _, x := range one {
-			x.SetThreads(threads)
+			require.NoError(b.t, x.SetThreads(threads))
 		}
 		b.row(fmt.Sprintf("one-shot LL f32 g1 x %d", threads), one, 8, 8, 1)
 	}

@@ -142,7 +142,7 @@ func waitRank(c *testproc.Child) error {
 		w.Ranks[0].Abort()
 		require.NoError(t, m.Run(0), "the kernel is stopped, the context lives")
 		w.Check()
-		alone := gpu.DefaultLayout(1)
+		alone := gpu.DefaultLayout(1, 132)
 		one := gputest.New(t, alone, m)
 		one.Do(gputest.Op{Key: gputest.KeyOf(alone, goccl.AllReduce, goccl.Ring, goccl.Simple, goccl.F32), Elems: 5000}, rng)
 		one.Run(0)

@@ -10,6 +10,7 @@ const (
 	InterpMaxThreads  uint32 = 512 // of a block; more would leave a thread 96 registers instead of 128
 	InterpMaxLanes    uint32 = 4   // of a channel
 	InterpPosterFrom  uint32 = 4   // warps of a lane from which one does nothing but post
+	InterpFusedRanks  uint32 = 8   // most ranks of a fused kernel
 	InterpBanks       uint32 = 2   // of scratch
 	InterpWord        uint32 = 64  // bytes from one shared word to the next
 	InterpPre         uint8  = 1   // flag of an instruction: scale sources of kind In
@@ -222,17 +223,16 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpPlace{}.Scale)-14][unsafe.Sizeof(InterpPlace{}.Scale)-2]
 )
 
-// InterpCount is how far a warp has come with a connector or a signal in this
-// launch, since the state was loaded.
+// InterpCount is how far a warp has come with a connector or a signal.
 type InterpCount struct {
-	Done uint32 // steps, or sum of deltas
-	Seen uint32 // steps of the other end beyond those that the state knows of
+	Done uint64 // steps, or sum of deltas
+	Seen uint64 // steps of the other end that are known of
 }
 
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(InterpCount{})-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCount{}.Done)-0][unsafe.Sizeof(InterpCount{}.Done)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCount{}.Seen)-4][unsafe.Sizeof(InterpCount{}.Seen)-4]
+	_ = [1]struct{}{}[unsafe.Sizeof(InterpCount{})-16]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCount{}.Done)-0][unsafe.Sizeof(InterpCount{}.Done)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCount{}.Seen)-8][unsafe.Sizeof(InterpCount{}.Seen)-8]
 )
 
 // InterpHead begins an image.
@@ -307,20 +307,44 @@ var (
 	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpStatus{}.Fault)-4][unsafe.Sizeof(InterpStatus{}.Fault)-4]
 )
 
+// InterpCall begins the arguments of every kernel: what differs from launch to
+// launch.
+type InterpCall struct {
+	In       uint64 // const u8 *:
+	Out      uint64 // u8 *:
+	Unit     uint64 // bytes of the whole buffer or of one block
+	InPlace  uint64 // place of in, for peers
+	OutPlace uint64
+	Per      uint64 // grains of a unit that every channel has
+	Extra    uint32 // channels that have one more
+	Scaled   uint32 // 1: InterpPre multiplies by scale
+	Scale    float32
+	Reserved uint32
+}
+
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(InterpCall{})-64]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCall{}.In)-0][unsafe.Sizeof(InterpCall{}.In)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCall{}.Out)-8][unsafe.Sizeof(InterpCall{}.Out)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCall{}.Unit)-16][unsafe.Sizeof(InterpCall{}.Unit)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCall{}.InPlace)-24][unsafe.Sizeof(InterpCall{}.InPlace)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCall{}.OutPlace)-32][unsafe.Sizeof(InterpCall{}.OutPlace)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCall{}.Per)-40][unsafe.Sizeof(InterpCall{}.Per)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCall{}.Extra)-48][unsafe.Sizeof(InterpCall{}.Extra)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCall{}.Scaled)-52][unsafe.Sizeof(InterpCall{}.Scaled)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCall{}.Scale)-56][unsafe.Sizeof(InterpCall{}.Scale)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpCall{}.Reserved)-60][unsafe.Sizeof(InterpCall{}.Reserved)-4]
+)
+
 // InterpArgs are the arguments of every interpreter kernel. The grid has one block
 // for each channel.
 type InterpArgs struct {
-	Image      uint64 // const u8 *:
-	State      uint64 // u64 *: of all channels: epoch, then what connectors and signals count
-	Status     uint64 // InterpStatus *:
-	Windows    uint64 // const u64 *: by window: bytes, then every rank's address
-	In         uint64 // const u8 *:
-	Out        uint64 // u8 *:
-	Unit       uint64 // bytes of the whole buffer or of one block
-	InPlace    uint64 // place of in, for peers
-	OutPlace   uint64
-	Per        uint64 // grains of a unit that every channel has
-	Extra      uint32 // channels that have one more
+	Call       InterpCall
+	Head       InterpHead // of the image, again: as arguments its numbers cost no load
+	Image      uint64     // const u8 *:
+	State      uint64     // u64 *: of all channels: epoch, then what connectors and signals count
+	Status     uint64     // InterpStatus *:
+	Windows    uint64     // const u64 *: by window: bytes, then every rank's address
 	NWindows   uint32
 	Common     uint32 // bytes of the image's common part
 	Channel    uint32 // bytes of a channel's part
@@ -333,36 +357,78 @@ type InterpArgs struct {
 	Counts     uint32 // the counts of every warp
 	Sems       uint32 // the semaphores
 	Dead       uint32 // the word that says that a thread has given up; the last
-	Scaled     uint32 // 1: InterpPre multiplies by scale
-	Scale      float32
-	_          [4]uint8
 }
 
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(InterpArgs{})-144]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Image)-0][unsafe.Sizeof(InterpArgs{}.Image)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.State)-8][unsafe.Sizeof(InterpArgs{}.State)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Status)-16][unsafe.Sizeof(InterpArgs{}.Status)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Windows)-24][unsafe.Sizeof(InterpArgs{}.Windows)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.In)-32][unsafe.Sizeof(InterpArgs{}.In)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Out)-40][unsafe.Sizeof(InterpArgs{}.Out)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Unit)-48][unsafe.Sizeof(InterpArgs{}.Unit)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.InPlace)-56][unsafe.Sizeof(InterpArgs{}.InPlace)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.OutPlace)-64][unsafe.Sizeof(InterpArgs{}.OutPlace)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Per)-72][unsafe.Sizeof(InterpArgs{}.Per)-8]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Extra)-80][unsafe.Sizeof(InterpArgs{}.Extra)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.NWindows)-84][unsafe.Sizeof(InterpArgs{}.NWindows)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Common)-88][unsafe.Sizeof(InterpArgs{}.Common)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Channel)-92][unsafe.Sizeof(InterpArgs{}.Channel)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.StateBytes)-96][unsafe.Sizeof(InterpArgs{}.StateBytes)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Counters)-100][unsafe.Sizeof(InterpArgs{}.Counters)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Operands)-104][unsafe.Sizeof(InterpArgs{}.Operands)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Wins)-108][unsafe.Sizeof(InterpArgs{}.Wins)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Walks)-112][unsafe.Sizeof(InterpArgs{}.Walks)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Places)-116][unsafe.Sizeof(InterpArgs{}.Places)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Counts)-120][unsafe.Sizeof(InterpArgs{}.Counts)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Sems)-124][unsafe.Sizeof(InterpArgs{}.Sems)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Dead)-128][unsafe.Sizeof(InterpArgs{}.Dead)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Scaled)-132][unsafe.Sizeof(InterpArgs{}.Scaled)-4]
-	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Scale)-136][unsafe.Sizeof(InterpArgs{}.Scale)-4]
+	_ = [1]struct{}{}[unsafe.Sizeof(InterpArgs{})-256]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Call)-0][unsafe.Sizeof(InterpArgs{}.Call)-64]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Head)-64][unsafe.Sizeof(InterpArgs{}.Head)-112]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Image)-176][unsafe.Sizeof(InterpArgs{}.Image)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.State)-184][unsafe.Sizeof(InterpArgs{}.State)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Status)-192][unsafe.Sizeof(InterpArgs{}.Status)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Windows)-200][unsafe.Sizeof(InterpArgs{}.Windows)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.NWindows)-208][unsafe.Sizeof(InterpArgs{}.NWindows)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Common)-212][unsafe.Sizeof(InterpArgs{}.Common)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Channel)-216][unsafe.Sizeof(InterpArgs{}.Channel)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.StateBytes)-220][unsafe.Sizeof(InterpArgs{}.StateBytes)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Counters)-224][unsafe.Sizeof(InterpArgs{}.Counters)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Operands)-228][unsafe.Sizeof(InterpArgs{}.Operands)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Wins)-232][unsafe.Sizeof(InterpArgs{}.Wins)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Walks)-236][unsafe.Sizeof(InterpArgs{}.Walks)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Places)-240][unsafe.Sizeof(InterpArgs{}.Places)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Counts)-244][unsafe.Sizeof(InterpArgs{}.Counts)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Sems)-248][unsafe.Sizeof(InterpArgs{}.Sems)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpArgs{}.Dead)-252][unsafe.Sizeof(InterpArgs{}.Dead)-4]
+)
+
+// InterpMate is where data goes to a rank and comes from it: the first channel's
+// slot in the first bank.
+type InterpMate struct {
+	To   uint64
+	From uint64
+}
+
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(InterpMate{})-16]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpMate{}.To)-0][unsafe.Sizeof(InterpMate{}.To)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpMate{}.From)-8][unsafe.Sizeof(InterpMate{}.From)-8]
+)
+
+// InterpFused are the arguments of the fused kernels, which do what a one-shot
+// Program says and read no image.
+type InterpFused struct {
+	Call       InterpCall
+	State      uint64 // u64 *: of all channels, as in InterpArgs
+	Status     uint64 // InterpStatus *:
+	Block      uint64 // bytes from one channel's slot to the next one's
+	StateBytes uint32 // of a channel
+	Rank       uint32
+	Ranks      uint32
+	Grain      uint32        // bytes
+	Esize      uint32        // bytes of an element
+	FlagMask   uint32        // the flag of epoch e is 1 + (e & mask)
+	SlotBytes  uint32        // memory of a slot, and from one bank to the next
+	Factor     float32       // the result is multiplied by it; 1: not
+	Div        float32       // the result is divided by it; 0: not
+	Pre        uint32        // 1: a scaled call scales the input
+	Mates      [8]InterpMate // by rank
+}
+
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(InterpFused{})-256]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.Call)-0][unsafe.Sizeof(InterpFused{}.Call)-64]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.State)-64][unsafe.Sizeof(InterpFused{}.State)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.Status)-72][unsafe.Sizeof(InterpFused{}.Status)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.Block)-80][unsafe.Sizeof(InterpFused{}.Block)-8]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.StateBytes)-88][unsafe.Sizeof(InterpFused{}.StateBytes)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.Rank)-92][unsafe.Sizeof(InterpFused{}.Rank)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.Ranks)-96][unsafe.Sizeof(InterpFused{}.Ranks)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.Grain)-100][unsafe.Sizeof(InterpFused{}.Grain)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.Esize)-104][unsafe.Sizeof(InterpFused{}.Esize)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.FlagMask)-108][unsafe.Sizeof(InterpFused{}.FlagMask)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.SlotBytes)-112][unsafe.Sizeof(InterpFused{}.SlotBytes)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.Factor)-116][unsafe.Sizeof(InterpFused{}.Factor)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.Div)-120][unsafe.Sizeof(InterpFused{}.Div)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.Pre)-124][unsafe.Sizeof(InterpFused{}.Pre)-4]
+	_ = [1][1]struct{}{}[unsafe.Offsetof(InterpFused{}.Mates)-128][unsafe.Sizeof(InterpFused{}.Mates)-128]
 )

@@ -9,6 +9,7 @@ enum : u32 { InterpVersion = 1 };
 enum : u32 { InterpMaxThreads = 512 }; // of a block; more would leave a thread 96 registers instead of 128
 enum : u32 { InterpMaxLanes = 4 }; // of a channel
 enum : u32 { InterpPosterFrom = 4 }; // warps of a lane from which one does nothing but post
+enum : u32 { InterpFusedRanks = 8 }; // most ranks of a fused kernel
 enum : u32 { InterpBanks = 2 }; // of scratch
 enum : u32 { InterpWord = 64 }; // bytes from one shared word to the next
 enum : u8 { InterpPre = 1 }; // flag of an instruction: scale sources of kind In
@@ -190,15 +191,14 @@ static_assert(OFFSET_OF(InterpPlace, flag) == 8 && sizeof(InterpPlace::flag) == 
 static_assert(OFFSET_OF(InterpPlace, lines) == 12 && sizeof(InterpPlace::lines) == 2, "InterpPlace.lines");
 static_assert(OFFSET_OF(InterpPlace, scale) == 14 && sizeof(InterpPlace::scale) == 2, "InterpPlace.scale");
 
-// InterpCount is how far a warp has come with a connector or a signal in this
-// launch, since the state was loaded.
+// InterpCount is how far a warp has come with a connector or a signal.
 struct InterpCount {
-	u32 done; // steps, or sum of deltas
-	u32 seen; // steps of the other end beyond those that the state knows of
+	u64 done; // steps, or sum of deltas
+	u64 seen; // steps of the other end that are known of
 };
-static_assert(sizeof(InterpCount) == 8 && alignof(InterpCount) == 4, "InterpCount");
-static_assert(OFFSET_OF(InterpCount, done) == 0 && sizeof(InterpCount::done) == 4, "InterpCount.done");
-static_assert(OFFSET_OF(InterpCount, seen) == 4 && sizeof(InterpCount::seen) == 4, "InterpCount.seen");
+static_assert(sizeof(InterpCount) == 16 && alignof(InterpCount) == 8, "InterpCount");
+static_assert(OFFSET_OF(InterpCount, done) == 0 && sizeof(InterpCount::done) == 8, "InterpCount.done");
+static_assert(OFFSET_OF(InterpCount, seen) == 8 && sizeof(InterpCount::seen) == 8, "InterpCount.seen");
 
 // InterpHead begins an image.
 struct InterpHead {
@@ -266,13 +266,9 @@ static_assert(sizeof(InterpStatus) == 8 && alignof(InterpStatus) == 4, "InterpSt
 static_assert(OFFSET_OF(InterpStatus, abort) == 0 && sizeof(InterpStatus::abort) == 4, "InterpStatus.abort");
 static_assert(OFFSET_OF(InterpStatus, fault) == 4 && sizeof(InterpStatus::fault) == 4, "InterpStatus.fault");
 
-// InterpArgs are the arguments of every interpreter kernel. The grid has one block
-// for each channel.
-struct InterpArgs {
-	const u8 *image;
-	u64 *state; // of all channels: epoch, then what connectors and signals count
-	InterpStatus *status;
-	const u64 *windows; // by window: bytes, then every rank's address
+// InterpCall begins the arguments of every kernel: what differs from launch to
+// launch.
+struct InterpCall {
 	const u8 *in;
 	u8 *out;
 	u64 unit; // bytes of the whole buffer or of one block
@@ -280,6 +276,31 @@ struct InterpArgs {
 	u64 out_place;
 	u64 per; // grains of a unit that every channel has
 	u32 extra; // channels that have one more
+	u32 scaled; // 1: InterpPre multiplies by scale
+	float scale;
+	u32 reserved;
+};
+static_assert(sizeof(InterpCall) == 64 && alignof(InterpCall) == 8, "InterpCall");
+static_assert(OFFSET_OF(InterpCall, in) == 0 && sizeof(InterpCall::in) == 8, "InterpCall.in");
+static_assert(OFFSET_OF(InterpCall, out) == 8 && sizeof(InterpCall::out) == 8, "InterpCall.out");
+static_assert(OFFSET_OF(InterpCall, unit) == 16 && sizeof(InterpCall::unit) == 8, "InterpCall.unit");
+static_assert(OFFSET_OF(InterpCall, in_place) == 24 && sizeof(InterpCall::in_place) == 8, "InterpCall.in_place");
+static_assert(OFFSET_OF(InterpCall, out_place) == 32 && sizeof(InterpCall::out_place) == 8, "InterpCall.out_place");
+static_assert(OFFSET_OF(InterpCall, per) == 40 && sizeof(InterpCall::per) == 8, "InterpCall.per");
+static_assert(OFFSET_OF(InterpCall, extra) == 48 && sizeof(InterpCall::extra) == 4, "InterpCall.extra");
+static_assert(OFFSET_OF(InterpCall, scaled) == 52 && sizeof(InterpCall::scaled) == 4, "InterpCall.scaled");
+static_assert(OFFSET_OF(InterpCall, scale) == 56 && sizeof(InterpCall::scale) == 4, "InterpCall.scale");
+static_assert(OFFSET_OF(InterpCall, reserved) == 60 && sizeof(InterpCall::reserved) == 4, "InterpCall.reserved");
+
+// InterpArgs are the arguments of every interpreter kernel. The grid has one block
+// for each channel.
+struct InterpArgs {
+	InterpCall call;
+	InterpHead head; // of the image, again: as arguments its numbers cost no load
+	const u8 *image;
+	u64 *state; // of all channels: epoch, then what connectors and signals count
+	InterpStatus *status;
+	const u64 *windows; // by window: bytes, then every rank's address
 	u32 n_windows;
 	u32 common; // bytes of the image's common part
 	u32 channel; // bytes of a channel's part
@@ -292,33 +313,69 @@ struct InterpArgs {
 	u32 counts; // the counts of every warp
 	u32 sems; // the semaphores
 	u32 dead; // the word that says that a thread has given up; the last
-	u32 scaled; // 1: InterpPre multiplies by scale
-	float scale;
-	u8 hole0[4];
 };
-static_assert(sizeof(InterpArgs) == 144 && alignof(InterpArgs) == 8, "InterpArgs");
-static_assert(OFFSET_OF(InterpArgs, image) == 0 && sizeof(InterpArgs::image) == 8, "InterpArgs.image");
-static_assert(OFFSET_OF(InterpArgs, state) == 8 && sizeof(InterpArgs::state) == 8, "InterpArgs.state");
-static_assert(OFFSET_OF(InterpArgs, status) == 16 && sizeof(InterpArgs::status) == 8, "InterpArgs.status");
-static_assert(OFFSET_OF(InterpArgs, windows) == 24 && sizeof(InterpArgs::windows) == 8, "InterpArgs.windows");
-static_assert(OFFSET_OF(InterpArgs, in) == 32 && sizeof(InterpArgs::in) == 8, "InterpArgs.in");
-static_assert(OFFSET_OF(InterpArgs, out) == 40 && sizeof(InterpArgs::out) == 8, "InterpArgs.out");
-static_assert(OFFSET_OF(InterpArgs, unit) == 48 && sizeof(InterpArgs::unit) == 8, "InterpArgs.unit");
-static_assert(OFFSET_OF(InterpArgs, in_place) == 56 && sizeof(InterpArgs::in_place) == 8, "InterpArgs.in_place");
-static_assert(OFFSET_OF(InterpArgs, out_place) == 64 && sizeof(InterpArgs::out_place) == 8, "InterpArgs.out_place");
-static_assert(OFFSET_OF(InterpArgs, per) == 72 && sizeof(InterpArgs::per) == 8, "InterpArgs.per");
-static_assert(OFFSET_OF(InterpArgs, extra) == 80 && sizeof(InterpArgs::extra) == 4, "InterpArgs.extra");
-static_assert(OFFSET_OF(InterpArgs, n_windows) == 84 && sizeof(InterpArgs::n_windows) == 4, "InterpArgs.n_windows");
-static_assert(OFFSET_OF(InterpArgs, common) == 88 && sizeof(InterpArgs::common) == 4, "InterpArgs.common");
-static_assert(OFFSET_OF(InterpArgs, channel) == 92 && sizeof(InterpArgs::channel) == 4, "InterpArgs.channel");
-static_assert(OFFSET_OF(InterpArgs, state_bytes) == 96 && sizeof(InterpArgs::state_bytes) == 4, "InterpArgs.state_bytes");
-static_assert(OFFSET_OF(InterpArgs, counters) == 100 && sizeof(InterpArgs::counters) == 4, "InterpArgs.counters");
-static_assert(OFFSET_OF(InterpArgs, operands) == 104 && sizeof(InterpArgs::operands) == 4, "InterpArgs.operands");
-static_assert(OFFSET_OF(InterpArgs, wins) == 108 && sizeof(InterpArgs::wins) == 4, "InterpArgs.wins");
-static_assert(OFFSET_OF(InterpArgs, walks) == 112 && sizeof(InterpArgs::walks) == 4, "InterpArgs.walks");
-static_assert(OFFSET_OF(InterpArgs, places) == 116 && sizeof(InterpArgs::places) == 4, "InterpArgs.places");
-static_assert(OFFSET_OF(InterpArgs, counts) == 120 && sizeof(InterpArgs::counts) == 4, "InterpArgs.counts");
-static_assert(OFFSET_OF(InterpArgs, sems) == 124 && sizeof(InterpArgs::sems) == 4, "InterpArgs.sems");
-static_assert(OFFSET_OF(InterpArgs, dead) == 128 && sizeof(InterpArgs::dead) == 4, "InterpArgs.dead");
-static_assert(OFFSET_OF(InterpArgs, scaled) == 132 && sizeof(InterpArgs::scaled) == 4, "InterpArgs.scaled");
-static_assert(OFFSET_OF(InterpArgs, scale) == 136 && sizeof(InterpArgs::scale) == 4, "InterpArgs.scale");
+static_assert(sizeof(InterpArgs) == 256 && alignof(InterpArgs) == 8, "InterpArgs");
+static_assert(OFFSET_OF(InterpArgs, call) == 0 && sizeof(InterpArgs::call) == 64, "InterpArgs.call");
+static_assert(OFFSET_OF(InterpArgs, head) == 64 && sizeof(InterpArgs::head) == 112, "InterpArgs.head");
+static_assert(OFFSET_OF(InterpArgs, image) == 176 && sizeof(InterpArgs::image) == 8, "InterpArgs.image");
+static_assert(OFFSET_OF(InterpArgs, state) == 184 && sizeof(InterpArgs::state) == 8, "InterpArgs.state");
+static_assert(OFFSET_OF(InterpArgs, status) == 192 && sizeof(InterpArgs::status) == 8, "InterpArgs.status");
+static_assert(OFFSET_OF(InterpArgs, windows) == 200 && sizeof(InterpArgs::windows) == 8, "InterpArgs.windows");
+static_assert(OFFSET_OF(InterpArgs, n_windows) == 208 && sizeof(InterpArgs::n_windows) == 4, "InterpArgs.n_windows");
+static_assert(OFFSET_OF(InterpArgs, common) == 212 && sizeof(InterpArgs::common) == 4, "InterpArgs.common");
+static_assert(OFFSET_OF(InterpArgs, channel) == 216 && sizeof(InterpArgs::channel) == 4, "InterpArgs.channel");
+static_assert(OFFSET_OF(InterpArgs, state_bytes) == 220 && sizeof(InterpArgs::state_bytes) == 4, "InterpArgs.state_bytes");
+static_assert(OFFSET_OF(InterpArgs, counters) == 224 && sizeof(InterpArgs::counters) == 4, "InterpArgs.counters");
+static_assert(OFFSET_OF(InterpArgs, operands) == 228 && sizeof(InterpArgs::operands) == 4, "InterpArgs.operands");
+static_assert(OFFSET_OF(InterpArgs, wins) == 232 && sizeof(InterpArgs::wins) == 4, "InterpArgs.wins");
+static_assert(OFFSET_OF(InterpArgs, walks) == 236 && sizeof(InterpArgs::walks) == 4, "InterpArgs.walks");
+static_assert(OFFSET_OF(InterpArgs, places) == 240 && sizeof(InterpArgs::places) == 4, "InterpArgs.places");
+static_assert(OFFSET_OF(InterpArgs, counts) == 244 && sizeof(InterpArgs::counts) == 4, "InterpArgs.counts");
+static_assert(OFFSET_OF(InterpArgs, sems) == 248 && sizeof(InterpArgs::sems) == 4, "InterpArgs.sems");
+static_assert(OFFSET_OF(InterpArgs, dead) == 252 && sizeof(InterpArgs::dead) == 4, "InterpArgs.dead");
+
+// InterpMate is where data goes to a rank and comes from it: the first channel's
+// slot in the first bank.
+struct InterpMate {
+	u64 to;
+	u64 from;
+};
+static_assert(sizeof(InterpMate) == 16 && alignof(InterpMate) == 8, "InterpMate");
+static_assert(OFFSET_OF(InterpMate, to) == 0 && sizeof(InterpMate::to) == 8, "InterpMate.to");
+static_assert(OFFSET_OF(InterpMate, from) == 8 && sizeof(InterpMate::from) == 8, "InterpMate.from");
+
+// InterpFused are the arguments of the fused kernels, which do what a one-shot
+// Program says and read no image.
+struct InterpFused {
+	InterpCall call;
+	u64 *state; // of all channels, as in InterpArgs
+	InterpStatus *status;
+	u64 block; // bytes from one channel's slot to the next one's
+	u32 state_bytes; // of a channel
+	u32 rank;
+	u32 ranks;
+	u32 grain; // bytes
+	u32 esize; // bytes of an element
+	u32 flag_mask; // the flag of epoch e is 1 + (e & mask)
+	u32 slot_bytes; // memory of a slot, and from one bank to the next
+	float factor; // the result is multiplied by it; 1: not
+	float div; // the result is divided by it; 0: not
+	u32 pre; // 1: a scaled call scales the input
+	InterpMate mates[8]; // by rank
+};
+static_assert(sizeof(InterpFused) == 256 && alignof(InterpFused) == 8, "InterpFused");
+static_assert(OFFSET_OF(InterpFused, call) == 0 && sizeof(InterpFused::call) == 64, "InterpFused.call");
+static_assert(OFFSET_OF(InterpFused, state) == 64 && sizeof(InterpFused::state) == 8, "InterpFused.state");
+static_assert(OFFSET_OF(InterpFused, status) == 72 && sizeof(InterpFused::status) == 8, "InterpFused.status");
+static_assert(OFFSET_OF(InterpFused, block) == 80 && sizeof(InterpFused::block) == 8, "InterpFused.block");
+static_assert(OFFSET_OF(InterpFused, state_bytes) == 88 && sizeof(InterpFused::state_bytes) == 4, "InterpFused.state_bytes");
+static_assert(OFFSET_OF(InterpFused, rank) == 92 && sizeof(InterpFused::rank) == 4, "InterpFused.rank");
+static_assert(OFFSET_OF(InterpFused, ranks) == 96 && sizeof(InterpFused::ranks) == 4, "InterpFused.ranks");
+static_assert(OFFSET_OF(InterpFused, grain) == 100 && sizeof(InterpFused::grain) == 4, "InterpFused.grain");
+static_assert(OFFSET_OF(InterpFused, esize) == 104 && sizeof(InterpFused::esize) == 4, "InterpFused.esize");
+static_assert(OFFSET_OF(InterpFused, flag_mask) == 108 && sizeof(InterpFused::flag_mask) == 4, "InterpFused.flag_mask");
+static_assert(OFFSET_OF(InterpFused, slot_bytes) == 112 && sizeof(InterpFused::slot_bytes) == 4, "InterpFused.slot_bytes");
+static_assert(OFFSET_OF(InterpFused, factor) == 116 && sizeof(InterpFused::factor) == 4, "InterpFused.factor");
+static_assert(OFFSET_OF(InterpFused, div) == 120 && sizeof(InterpFused::div) == 4, "InterpFused.div");
+static_assert(OFFSET_OF(InterpFused, pre) == 124 && sizeof(InterpFused::pre) == 4, "InterpFused.pre");
+static_assert(OFFSET_OF(InterpFused, mates) == 128 && sizeof(InterpFused::mates) == 128, "InterpFused.mates");

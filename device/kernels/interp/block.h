@@ -15,9 +15,11 @@ typedef InterpPlace Place;
 typedef InterpCount Count;
 
 // Block finds the parts. It has no state of its own: what it knows are the arguments,
-// which cost no register.
+// which cost no register, and where shared memory is, which would cost a slow
+// instruction each time.
 struct Block {
 	const InterpArgs &a;
+	Shared s;
 
 	// load fills shared memory. The caller synchronises the block.
 	DEV void load() const {
@@ -30,10 +32,17 @@ struct Block {
 			at<V16>(i * 16) = ld128(i < image ? p + i * 16 : from + (i - image) * 16);
 		}
 #pragma unroll 1
-		for (u32 i = a.counts + thread() * 4; i <= a.dead; i += threads() * 4) at<u32>(i) = 0;
+		for (u32 i = a.sems + thread() * 4; i <= a.dead; i += threads() * 4) at<u32>(i) = 0;
 	}
 
-	template <class T> DEV T &at(u32 offset) const { return *reinterpret_cast<T *>(shared() + offset); }
+	// begin lets a warp count from where the launch before ended.
+	DEV void begin(u32 warp) const {
+#pragma unroll 1
+		for (u32 i = thread() % Warp; i < counted(); i += Warp) count(warp, i) = {word(state_of(i)), word(state_of(i) + 1)};
+		warp_sync();
+	}
+
+	template <class T> DEV T &at(u32 offset) const { return *reinterpret_cast<T *>(in_shared(s) + offset); }
 	// fetch reads a structure of 16 bytes at once.
 	template <class T> DEV T fetch(u32 offset) const {
 		static_assert(sizeof(T) == 16, "fetch");
@@ -42,7 +51,8 @@ struct Block {
 		return u.t;
 	}
 
-	DEV const InterpHead &head() const { return at<InterpHead>(0); }
+	DEV const InterpHead &head() const { return a.head; }
+	DEV u32 version() const { return at<InterpHead>(0).version; }
 	DEV InterpInstr instr(u32 pc) const { return fetch<InterpInstr>((u32)sizeof(InterpHead) + pc * 16); }
 	DEV InterpOp op(u32 pc) const { return at<InterpInstr>((u32)sizeof(InterpHead) + pc * 16).op; }
 	DEV const InterpChan &part() const { return at<InterpChan>(a.common); }
@@ -50,6 +60,10 @@ struct Block {
 	DEV const InterpSig &sig(u32 s) const {
 		return at<InterpSig>(a.common + (u32)sizeof(InterpChan) + part().conns * (u32)sizeof(InterpConn) + s * (u32)sizeof(InterpSig));
 	}
+	// counted is the number of what counts, connectors and then signals; state_of is where
+	// number i has its two words in the channel's state.
+	DEV u32 counted() const { return (u32)part().conns + part().sigs; }
+	DEV u32 state_of(u32 i) const { return i < part().conns ? conn(i).state : sig(i - part().conns).state; }
 	DEV u64 word(u32 i) const { return at<u64>(a.common + a.channel + 8 * i); }
 	DEV u64 epoch() const { return word(0); }
 	DEV u64 base(u32 rank) const { return at<u64>(head().bases + 8 * rank); }

@@ -27,15 +27,15 @@ template <class P, class R> DEV void steps(const Block &b, const Team &t, Machin
 DEV void keep(const Block &b) {
 	if (b.died()) return;
 	u64 state = (u64)b.a.state + (u64)channel() * b.a.state_bytes;
-	const InterpChan &part = b.part();
 #pragma unroll 1
-	for (u32 i = thread(); i < (u32)part.conns + part.sigs; i += threads()) {
-		u32 at = i < part.conns ? b.conn(i).state : b.sig(i - part.conns).state;
+	for (u32 i = thread(); i < b.counted(); i += threads()) {
+		u32 at = b.state_of(i), lanes = b.part().lanes;
 		V16 v = {b.word(at), b.word(at + 1)};
 #pragma unroll 1
-		for (u32 l = 0; l < part.lanes; l++) { // at most one lane has used it
-			Count c = b.count(first_warp(part.lanes, l), i);
-			v.lo += c.done, v.hi += c.seen;
+		for (u32 l = 0; l < lanes; l++) { // at most one lane has used it
+			Count c = b.count(first_warp(lanes, l), i);
+			if ((i64)(c.done - v.lo) > 0) v.lo = c.done;
+			if ((i64)(c.seen - v.hi) > 0) v.hi = c.seen;
 		}
 		st128(state + 8 * at, v);
 	}
@@ -43,14 +43,15 @@ DEV void keep(const Block &b) {
 }
 
 template <class P, class R> DEV void interp(const InterpArgs &a) {
-	Block b = {a};
+	Block b = {a, shared()};
 	b.load();
 	block_sync();
-	if (b.head().version != InterpVersion) {
+	if (b.version() != InterpVersion) {
 		fault(b, InterpFaultImage);
 		return;
 	}
 	Team t = team_of(b.part().lanes);
+	b.begin(t.own());
 	Machine m;
 	m.begin(b, t);
 	steps<P, R>(b, t, m);

@@ -28,6 +28,7 @@ DEV u32 first_warp(u32 lanes, u32 lane) {
 }
 
 DEV Team team_of(u32 lanes) {
+	if (lanes == 1) return {0, 0, ::threads() / Warp};
 	u32 own = ::thread() / Warp, lane = 0;
 #pragma unroll 1
 	while (lane + 1 < lanes && own >= first_warp(lanes, lane + 1)) lane++;
@@ -37,6 +38,10 @@ DEV Team team_of(u32 lanes) {
 
 // Divisions are calls: they are long, and most are by powers of two.
 SELDOM u64 divided(u64 a, u32 by) { return a / by; }
+SELDOM i32 modulo(i32 v, i32 m) {
+	v %= m;
+	return v < 0 ? v + m : v;
+}
 
 // Machine is where a lane stands. What changes seldom is in shared memory, once for
 // each warp, so that moves have the registers.
@@ -48,10 +53,10 @@ struct Machine {
 
 	DEV void begin(const Block &b, const Team &t) {
 		pc = b.part().lo[t.lane], j = 0, dead = false;
-		u64 ch = channel(), extra = b.a.extra, grain = b.head().grain;
-		u64 lo = (ch * b.a.per + (ch < extra ? ch : extra)) * grain, hi = lo + (b.a.per + (ch < extra)) * grain;
-		if (lo > b.a.unit) lo = b.a.unit;
-		if (hi > b.a.unit) hi = b.a.unit;
+		u64 ch = channel(), extra = b.a.call.extra, grain = b.head().grain;
+		u64 lo = (ch * b.a.call.per + (ch < extra ? ch : extra)) * grain, hi = lo + (b.a.call.per + (ch < extra)) * grain;
+		if (lo > b.a.call.unit) lo = b.a.call.unit;
+		if (hi > b.a.call.unit) hi = b.a.call.unit;
 		if (t.rank() == 0) {
 			Walk &w = walk(b);
 			w.lo = lo, w.n = hi - lo, w.end = b.part().hi[t.lane], w.reps = 0;
@@ -125,9 +130,9 @@ struct Machine {
 		InterpExpr x = b.fetch<InterpExpr>(b.head().exprs + 16 * e);
 		i32 v = x.a + x.b * (i32)j;
 		if (x.p >= 0) v += b.part().p[x.p];
-		if (x.m > 0 && (u32)v >= (u32)x.m) {
-			v %= x.m;
-			if (v < 0) v += x.m;
+		if (x.m > 0 && (u32)v >= (u32)x.m) { // most are out of range by one turn
+			v = v < 0 ? v + x.m : v - x.m;
+			if ((u32)v >= (u32)x.m) v = modulo(v, x.m);
 		}
 		if (x.t > 0) v = (i32)b.at<u32>(b.head().tables + 4 * (x.t - 1 + (u32)v));
 		return v;
@@ -142,7 +147,7 @@ struct Machine {
 	// offset is where chunk (or block) v begins in its buffer.
 	static DEV u64 offset(const Block &b, i32 v) {
 		const Walk &w = walk(b);
-		return w.lo + w.start + (b.head().per_rank ? (u64)(u32)v * b.a.unit : before(w, v));
+		return w.lo + w.start + (b.head().per_rank ? (u64)(u32)v * b.a.call.unit : before(w, v));
 	}
 
 	// length is the bytes of the chunk that expression e picks.

@@ -12,10 +12,10 @@
 // and the last turn through the slots write every line of their slot, those beyond the
 // message with flag 0, which no step has: after the last turn no flag of the first is
 // left, and after the next first turn none of the last.
-DEV u32 flag_of(const Block &b, u64 s) { return ((u32)s & b.head().flag_mask) + 1; }
-DEV bool sweeps(const Block &b, u64 s, u32 slots) {
-	u32 r = (u32)s & b.head().flag_mask;
-	return r < slots || r + slots > b.head().flag_mask;
+DEV u32 flag_of(u32 mask, u64 s) { return ((u32)s & mask) + 1; }
+DEV bool sweeps(u32 mask, u64 s, u32 slots) {
+	u32 r = (u32)s & mask;
+	return r < slots || r + slots > mask;
 }
 
 struct LL {
@@ -26,11 +26,11 @@ struct LL {
 		bool send = o.kind == InterpKindFifoSend, fifo = send || o.kind == InterpKindFifoRecv;
 		bool push = o.kind == InterpKindPeerScratch;
 		*p = {where(b, t, m, o, off), 0, 0, 0};
-		p->scale = o.kind == InterpKindIn && b.a.scaled && (in.flags & InterpPre);
+		p->scale = o.kind == InterpKindIn && b.a.call.scaled && (in.flags & InterpPre);
 		if (!fifo && !push && o.kind != InterpKindScratch) return true;
 		u64 s = fifo ? step(b, t, o.conn) : b.epoch();
-		p->flag = flag_of(b, s), p->lines = Lines;
-		if ((send || push) && sweeps(b, s, send ? b.head().slot_mask + 1 : InterpBanks)) p->lines |= Sweep;
+		p->flag = flag_of(b.head().flag_mask, s), p->lines = Lines;
+		if ((send || push) && sweeps(b.head().flag_mask, s, send ? b.head().slot_mask + 1 : InterpBanks)) p->lines |= Sweep;
 		bool ok = !send || m.dead || free_slot(b, t, o.conn, s);
 		if (fifo) b.count(t.own(), o.conn).done++;
 		return ok;
@@ -96,7 +96,7 @@ struct LL {
 				if (!arrived(b, p.addr + 16ull * u, p.flag, line[g])) return false;
 				w = join((u32)line[g].lo, (u32)line[g].hi);
 			}
-			if (R::reduces && p.scale) w = R::scale(w, b.a.scale);
+			if (R::reduces && p.scale) w = R::scale(w, b.a.call.scale);
 			if (q0 + g == 0) acc = R::widen(w);
 			else R::add(acc, w);
 		}

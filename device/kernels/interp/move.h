@@ -170,24 +170,25 @@ DEV u32 apart(const Block &b, const Job &job) {
 	return diff;
 }
 
-// width is the bytes of the largest pieces that all operands allow, and the job: only
-// plain jobs move vectors.
-template <class R> DEV u32 width_of(const Block &b, const Job &job) {
+// shift_of is the logarithm of the bytes of the largest pieces that all operands
+// allow, and the job: only plain jobs move vectors.
+template <class R> DEV u32 shift_of(const Block &b, const Job &job) {
 	u32 diff = apart(b, job);
-	if (job.plain && (diff & 15) == 0) return 16;
-	if ((diff & 7) == 0) return 8;
-	return !R::reduces && (diff & 3) == 0 ? 4 : R::esize;
+	if (job.plain && (diff & 15) == 0) return 4;
+	if ((diff & 7) == 0) return 3;
+	if (!R::reduces) return (diff & 3) == 0 ? 2 : 0;
+	return R::esize == 4 ? 2 : 1;
 }
 
 // move does a job: pieces of one width, and elements at both ends, where the operands
 // are not aligned to it.
 template <class R> DEV void move(const Block &b, const Job &job) {
-	u32 width = width_of<R>(b, job), lo = (0 - (u32)b.place(job.warp, 0).addr) % width;
+	u32 shift = shift_of<R>(b, job), lo = (0 - (u32)b.place(job.warp, 0).addr) & ((1u << shift) - 1);
 	if (lo > job.bytes) lo = job.bytes;
-	u32 n = width > R::esize ? (job.bytes - lo) / width : 0, hi = lo + n * width;
-	if (width == 16) body<R>(b, job, lo, n);
-	else if (width == 8) pieces<R, 8>(b, job, lo, n, 0, n);
-	if (!R::reduces && width == 4) pieces<R, 4>(b, job, lo, n, 0, n);
+	u32 n = 1u << shift > R::esize ? (job.bytes - lo) >> shift : 0, hi = lo + (n << shift);
+	if (shift == 4) body<R>(b, job, lo, n);
+	else if (shift == 3) pieces<R, 8>(b, job, lo, n, 0, n);
+	if (!R::reduces && shift == 2) pieces<R, 4>(b, job, lo, n, 0, n);
 	u32 before = lo / R::esize, left = before + (job.bytes - hi) / R::esize;
 	if (left > 0) pieces<R, R::esize>(b, job, 0, before, hi, left);
 }

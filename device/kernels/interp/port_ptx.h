@@ -13,13 +13,21 @@ DEV u32 thread() { return threadIdx.x; }
 DEV u32 threads() { return blockDim.x; }
 DEV u32 channel() { return blockIdx.x; }
 
-// shared is the block's shared memory.
-DEV char *shared() {
+// shared is where the block's shared memory is, as a number of its own address space.
+// The compiler would find it anew at every use, by a slow instruction, if it knew what
+// it is; in_shared tells it the space.
+typedef u32 Shared;
+DEV Shared shared() {
 	extern __shared__ V16 interp_shared[];
-	return reinterpret_cast<char *>(interp_shared);
+	u32 p = (u32)__cvta_generic_to_shared(interp_shared);
+	asm volatile("" : "+r"(p));
+	return p;
 }
+DEV char *in_shared(Shared p) { return reinterpret_cast<char *>(__cvta_shared_to_generic(p)); }
 
 DEV void block_sync() { __syncthreads(); }
+// block_all is a block_sync in which all threads vote.
+DEV bool block_all(bool b) { return __syncthreads_and(b) != 0; }
 DEV void warp_sync() { __syncwarp(); }
 // warp_all is also a warp_sync, which a vote alone is not.
 DEV bool warp_all(bool b) {

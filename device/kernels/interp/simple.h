@@ -12,8 +12,10 @@ struct Simple {
 	// ready waits for one operand, of which this warp has done s steps: for a source to
 	// have arrived, for a destination to be free.
 	static DEV bool ready(const Block &b, const Team &t, const Machine &m, const InterpOpnd &o, u64 s) {
-		if (o.kind == InterpKindFifoRecv) return reached(b, t, o.conn, s + 1);
-		if (o.kind == InterpKindFifoSend) return free_slot(b, t, o.conn, s);
+		bool send = o.kind == InterpKindFifoSend, receive = o.kind == InterpKindFifoRecv;
+		if (send && s < slots_of(b)) return true;
+		// In one place, so that the threads of a warp look at their words together.
+		if (send || receive) return reached(b, t, o.conn, s + 1 - (send ? slots_of(b) : 0));
 		if (o.kind != InterpKindScratch) return true;
 		return until(b, scratch_flag(b, b.head().rank, (u32)m.eval(b, o.slot)), b.epoch() + 1, &s);
 	}
@@ -26,7 +28,7 @@ struct Simple {
 		for (u32 q = t.rank(); q < (u32)in.nsrc + in.ndst; q += Warp) {
 			InterpOpnd o = operand(b, in, q);
 			bool fifo = o.kind == InterpKindFifoRecv || o.kind == InterpKindFifoSend;
-			bool scale = o.kind == InterpKindIn && b.a.scaled && (in.flags & InterpPre);
+			bool scale = o.kind == InterpKindIn && b.a.call.scaled && (in.flags & InterpPre);
 			b.place(t.own(), q) = {where(b, t, m, o, off), 0, 0, scale};
 			ok = (m.dead || ready(b, t, m, o, fifo ? step(b, t, o.conn) : 0)) && ok;
 			if (fifo) b.count(t.own(), o.conn).done++;
@@ -57,9 +59,9 @@ struct Simple {
 	}
 
 	static DEV Job job(const Block &b, const Team &t, const InterpInstr &in, u32 bytes, u32 threads) {
-		Job j = {t.own(), in.nsrc, in.ndst, bytes, t.thread(), threads, b.a.scale, 1, 0, true};
+		Job j = {t.own(), in.nsrc, in.ndst, bytes, t.thread(), threads, b.a.call.scale, 1, 0, true};
 		if (in.flags & InterpPost) j.factor = b.head().factor, j.div = b.head().div;
-		j.plain = j.div == 0 && !(b.a.scaled && (in.flags & InterpPre));
+		j.plain = j.div == 0 && !(b.a.call.scaled && (in.flags & InterpPre));
 		return j;
 	}
 

@@ -33,17 +33,16 @@ DEV bool until(const Block &b, u64 p, u64 want, u64 *now) {
 // earlier is remembered, also from one launch to the next: a sender that is far ahead
 // costs one look for several steps.
 DEV bool reached(const Block &b, const Team &t, u32 c, u64 want) {
-	const InterpConn &conn = b.conn(c);
 	Count &count = b.count(t.own(), c);
-	u64 known = b.word(conn.state + 1), now;
-	if ((i64)(known + count.seen - want) >= 0) return true;
-	if (!until(b, conn.watch, want, &now)) return false;
-	count.seen = (u32)(now - known);
+	u64 now;
+	if ((i64)(count.seen - want) >= 0) return true;
+	if (!until(b, b.conn(c).watch, want, &now)) return false;
+	count.seen = now;
 	return true;
 }
 
 // step is how many steps this warp has done on connector c.
-DEV u64 step(const Block &b, const Team &t, u32 c) { return b.word(b.conn(c).state) + b.count(t.own(), c).done; }
+DEV u64 step(const Block &b, const Team &t, u32 c) { return b.count(t.own(), c).done; }
 
 // slot is where step s of a connector goes.
 DEV u64 slot(const Block &b, u32 c, u64 s) {
@@ -51,10 +50,8 @@ DEV u64 slot(const Block &b, u32 c, u64 s) {
 }
 
 // free_slot waits until the slot of step s toward a peer can be written.
-DEV bool free_slot(const Block &b, const Team &t, u32 c, u64 s) {
-	u64 slots = (u64)b.head().slot_mask + 1;
-	return s < slots || reached(b, t, c, s + 1 - slots);
-}
+DEV u64 slots_of(const Block &b) { return (u64)b.head().slot_mask + 1; }
+DEV bool free_slot(const Block &b, const Team &t, u32 c, u64 s) { return s < slots_of(b) || reached(b, t, c, s + 1 - slots_of(b)); }
 
 // block_of is what rank's region has for this channel and the rank whose number is
 // from.
@@ -88,7 +85,7 @@ DEV u64 where(const Block &b, const Team &t, const Machine &m, const InterpOpnd 
 	if (in_scratch) return scratch(b, rank, (u32)v);
 	u64 at = m.offset(b, v) + off;
 	if (any) return win(b, rank, o.kind == InterpKindPeerOut) + at;
-	return (u64)(o.kind == InterpKindIn ? b.a.in : b.a.out) + at;
+	return (u64)(o.kind == InterpKindIn ? b.a.call.in : b.a.call.out) + at;
 }
 
 // operand reads source or destination q of an instruction, sources first.
@@ -117,11 +114,11 @@ DEV void signal(const Block &b, const Team &t, Machine &m) {
 		count.done += in.delta;
 		if (t.warp() == t.warps - 1 && !b.died()) {
 			if ((b.head().flags & InterpUsesWindow) && s.number == 0) {
-				st64(s.call, b.a.in_place);
-				st64(s.call + 8, b.a.out_place);
+				st64(s.call, b.a.call.in_place);
+				st64(s.call + 8, b.a.call.out_place);
 			}
 			fence_system();
-			post64(s.word, b.word(s.state) + count.done);
+			post64(s.word, count.done);
 		}
 	}
 	warp_sync();
@@ -131,7 +128,7 @@ DEV void signal(const Block &b, const Team &t, Machine &m) {
 // resolve turns a place that a peer told into an address.
 DEV bool resolve(const Block &b, u32 peer, u64 place, u64 *addr) {
 	u64 window = place >> InterpPlaceOffset, off = place & ((1ull << InterpPlaceOffset) - 1);
-	u64 total = b.a.unit * (b.head().per_rank ? b.head().ranks : 1);
+	u64 total = b.a.call.unit * (b.head().per_rank ? b.head().ranks : 1);
 	if (window >= b.a.n_windows) return false;
 	u64 entry = (u64)b.a.windows + window * 8 * (1 + b.head().ranks);
 	u64 bytes = ld64(entry);
@@ -151,7 +148,7 @@ DEV void wait(const Block &b, const Team &t, Machine &m) {
 		Count &count = b.count(t.own(), b.part().conns + in.word);
 		count.done += in.delta;
 		u64 now;
-		ok = m.dead || until(b, s.word, b.word(s.state) + count.done, &now);
+		ok = m.dead || until(b, s.word, count.done, &now);
 		if (ok && !m.dead && windows && s.number == 0 && t.warp() == 0) {
 			u64 in_addr = 0, out_addr = 0;
 			if (resolve(b, s.peer, ld64(s.call), &in_addr) && resolve(b, s.peer, ld64(s.call + 8), &out_addr)) {

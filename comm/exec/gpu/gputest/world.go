@@ -46,8 +46,12 @@ type World struct {
 	Bind  func(r *gpu.Rank, p *plan.Program) (*gpu.Bound, error)
 	// Unsure are ranks whose results do not count.
 	Unsure map[int]bool
-	// Around, when it is set, makes all launches of an operation on a rank: Op.Repeat
-	// calls of launch in all.
+	// Ahead, when it is set, is called for all ranks before Around is for the first:
+	// what may wait for a device belongs here, for between the launches of ranks that
+	// wait for each other it would wait for ever.
+	Ahead func(rank int, launch func() error, times int) error
+	// Around makes all launches of an operation on a rank: Op.Repeat calls of launch in
+	// all.
 	Around func(rank int, launch func() error, times int) error
 
 	host    *hosts
@@ -258,7 +262,7 @@ func (w *World) Do(o Op, rng *rand.Rand) {
 		// All that may wait for a device comes before the first launch.
 		if keys[r].Coll != 0 {
 			bounds[r] = w.bind(keys[r], r)
-			bounds[r].SetThreads(o.Threads)
+			require.NoError(w.T, bounds[r].SetThreads(o.Threads))
 		}
 	}
 	w.windows++ // one for each operation
@@ -268,14 +272,22 @@ func (w *World) Do(o Op, rng *rand.Rand) {
 			require.NoError(w.T, k.SetWindow(window, addrs, int64(len(bs[0].mem))))
 		}
 	}
+	launches := make([]func() error, n)
 	for r, b := range bounds {
 		if b == nil {
 			continue
 		}
 		a := exec.Args{In: addrs[r] + uintptr(bs[r].in), Out: addrs[r] + uintptr(bs[r].out), Unit: int64(unit), Scale: o.Scale, Scaled: o.Scale != 0,
 			InAt: exec.Place{Window: window, Off: int64(bs[r].in)}, OutAt: exec.Place{Window: window, Off: int64(bs[r].out)}}
-		launch := func() error { return b.Launch(&a, w.Machine.Stream(r)) }
-		require.NoError(w.T, w.Around(r, launch, max(o.Repeat, 1)), "%v", o)
+		launches[r] = func() error { return b.Launch(&a, w.Machine.Stream(r)) }
+		if w.Ahead != nil {
+			require.NoError(w.T, w.Ahead(r, launches[r], max(o.Repeat, 1)), "%v", o)
+		}
+	}
+	for r, launch := range launches {
+		if launch != nil {
+			require.NoError(w.T, w.Around(r, launch, max(o.Repeat, 1)), "%v", o)
+		}
 	}
 	for range max(o.Repeat, 1) {
 		w.expect(o, keys, bs, unit)

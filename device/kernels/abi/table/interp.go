@@ -13,6 +13,7 @@ func interp() Group {
 			{Name: "InterpMaxThreads", Type: U32, Value: 512, Doc: "of a block; more would leave a thread 96 registers instead of 128"},
 			{Name: "InterpMaxLanes", Type: U32, Value: 4, Doc: "of a channel"},
 			{Name: "InterpPosterFrom", Type: U32, Value: 4, Doc: "warps of a lane from which one does nothing but post"},
+			{Name: "InterpFusedRanks", Type: U32, Value: interpFusedRanks, Doc: "most ranks of a fused kernel"},
 			{Name: "InterpBanks", Type: U32, Value: 2, Doc: "of scratch"},
 			{Name: "InterpWord", Type: U32, Value: 64, Doc: "bytes from one shared word to the next"},
 			{Name: "InterpPre", Type: U8, Value: 1, Doc: "flag of an instruction: scale sources of kind In"},
@@ -24,7 +25,7 @@ func interp() Group {
 			{Name: "InterpFaultImage", Type: U32, Value: 2, Doc: "fault: image and kernel are of different versions"},
 		},
 		Enums:   []Enum{interpOps, interpKinds},
-		Structs: append(append(interpCode(), interpPlaces()...), interpHead(), interpStatus, interpArgs()),
+		Structs: append(append(interpCode(), interpPlaces()...), interpHead(), interpStatus, interpCall, interpArgs(), interpMate, interpFused()),
 	}
 }
 
@@ -118,9 +119,9 @@ func interpPlaces() []Struct {
 			{Name: "lines", Type: U16, Doc: "LL: what kind of lines; 0: the user's memory"},
 			{Name: "scale", Type: U16, Doc: "1: scale what comes from here"},
 		}},
-		{Name: "InterpCount", Doc: "is how far a warp has come with a connector or a signal in this launch, since the state was loaded.", Fields: []Field{
-			{Name: "done", Type: U32, Doc: "steps, or sum of deltas"},
-			{Name: "seen", Type: U32, Doc: "steps of the other end beyond those that the state knows of"},
+		{Name: "InterpCount", Doc: "is how far a warp has come with a connector or a signal.", Fields: []Field{
+			{Name: "done", Type: U64, Doc: "steps, or sum of deltas"},
+			{Name: "seen", Type: U64, Doc: "steps of the other end that are known of"},
 		}},
 	}
 }
@@ -161,19 +162,28 @@ func interpHead() Struct {
 	}}
 }
 
+// interpCall is what differs from launch to launch.
+var interpCall = Struct{Name: "InterpCall", Doc: "begins the arguments of every kernel: what differs from launch to launch.", Fields: []Field{
+	{Name: "in", Type: Ptr("const u8")},
+	{Name: "out", Type: Ptr("u8")},
+	{Name: "unit", Type: U64, Doc: "bytes of the whole buffer or of one block"},
+	{Name: "in_place", Type: U64, Doc: "place of in, for peers"},
+	{Name: "out_place", Type: U64},
+	{Name: "per", Type: U64, Doc: "grains of a unit that every channel has"},
+	{Name: "extra", Type: U32, Doc: "channels that have one more"},
+	{Name: "scaled", Type: U32, Doc: "1: InterpPre multiplies by scale"},
+	{Name: "scale", Type: F32},
+	{Name: "reserved", Type: U32},
+}}
+
 func interpArgs() Struct {
 	return Struct{Name: "InterpArgs", Doc: "are the arguments of every interpreter kernel. The grid has one block for each channel.", Fields: []Field{
+		{Name: "call", Type: interpCall.Type()},
+		{Name: "head", Type: interpHead().Type(), Doc: "of the image, again: as arguments its numbers cost no load"},
 		{Name: "image", Type: Ptr("const u8")},
 		{Name: "state", Type: Ptr("u64"), Doc: "of all channels: epoch, then what connectors and signals count"},
 		{Name: "status", Type: Ptr("InterpStatus")},
 		{Name: "windows", Type: Ptr("const u64"), Doc: "by window: bytes, then every rank's address"},
-		{Name: "in", Type: Ptr("const u8")},
-		{Name: "out", Type: Ptr("u8")},
-		{Name: "unit", Type: U64, Doc: "bytes of the whole buffer or of one block"},
-		{Name: "in_place", Type: U64, Doc: "place of in, for peers"},
-		{Name: "out_place", Type: U64},
-		{Name: "per", Type: U64, Doc: "grains of a unit that every channel has"},
-		{Name: "extra", Type: U32, Doc: "channels that have one more"},
 		{Name: "n_windows", Type: U32},
 		{Name: "common", Type: U32, Doc: "bytes of the image's common part"},
 		{Name: "channel", Type: U32, Doc: "bytes of a channel's part"},
@@ -186,7 +196,33 @@ func interpArgs() Struct {
 		{Name: "counts", Type: U32, Doc: "the counts of every warp"},
 		{Name: "sems", Type: U32, Doc: "the semaphores"},
 		{Name: "dead", Type: U32, Doc: "the word that says that a thread has given up; the last"},
-		{Name: "scaled", Type: U32, Doc: "1: InterpPre multiplies by scale"},
-		{Name: "scale", Type: F32},
 	}}
 }
+
+var interpMate = Struct{Name: "InterpMate", Doc: "is where data goes to a rank and comes from it: the first channel's slot in the first bank.", Fields: []Field{
+	{Name: "to", Type: U64},
+	{Name: "from", Type: U64},
+}}
+
+func interpFused() Struct {
+	return Struct{Name: "InterpFused", Doc: "are the arguments of the fused kernels, which do what a one-shot Program says and read no image.", Fields: []Field{
+		{Name: "call", Type: interpCall.Type()},
+		{Name: "state", Type: Ptr("u64"), Doc: "of all channels, as in InterpArgs"},
+		{Name: "status", Type: Ptr("InterpStatus")},
+		{Name: "block", Type: U64, Doc: "bytes from one channel's slot to the next one's"},
+		{Name: "state_bytes", Type: U32, Doc: "of a channel"},
+		{Name: "rank", Type: U32},
+		{Name: "ranks", Type: U32},
+		{Name: "grain", Type: U32, Doc: "bytes"},
+		{Name: "esize", Type: U32, Doc: "bytes of an element"},
+		{Name: "flag_mask", Type: U32, Doc: "the flag of epoch e is 1 + (e & mask)"},
+		{Name: "slot_bytes", Type: U32, Doc: "memory of a slot, and from one bank to the next"},
+		{Name: "factor", Type: F32, Doc: "the result is multiplied by it; 1: not"},
+		{Name: "div", Type: F32, Doc: "the result is divided by it; 0: not"},
+		{Name: "pre", Type: U32, Doc: "1: a scaled call scales the input"},
+		{Name: "mates", Type: Arr(interpMate.Type(), interpFusedRanks), Doc: "by rank"},
+	}}
+}
+
+// interpFusedRanks is the most ranks of a fused kernel.
+const interpFusedRanks = 8

@@ -52,7 +52,7 @@ var _ comm.Accelerator = (*accelerator)(nil)
 // caller's. share lets ranks of one process use one GPU, if all of them agree. It
 // allocates the memory that peers write into.
 func New(dev *cuda.Device, rank, size int, share bool) (comm.Accelerator, error) {
-	a := &accelerator{dev: dev, kernel: interp.New(dev), layout: gpu.DefaultLayout(size), share: share}
+	a := &accelerator{dev: dev, kernel: interp.New(dev), layout: gpu.DefaultLayout(size, dev.Info().SMs), share: share}
 	a.granted = ledger.take(dev.Info().UUID, dev.Info().SMs, a.layout.Channels)
 	a.channels = a.granted
 	var err error

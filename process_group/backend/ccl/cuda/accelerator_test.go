@@ -10,7 +10,7 @@ import (
 )
 
 func TestRanksOnOneGPU(t *testing.T) {
-	layout := gpu.DefaultLayout(3)
+	layout := gpu.DefaultLayout(3, 132)
 	all := func(change func(g []greeting)) []greeting {
 		g := []greeting{{GPU: "GPU-a", Name: "X", PID: 7, Layout: layout}, {GPU: "GPU-b", Name: "X", PID: 7, Layout: layout}, {GPU: "GPU-c", Name: "X", PID: 8, Layout: layout}}
 		change(g)

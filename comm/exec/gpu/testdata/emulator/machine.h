@@ -217,14 +217,13 @@ static void meet(Meeting &m, uint32_t n) {
 	maybe();
 }
 
-// vote is true when all threads of the warp vote so. A warp meets again only after
-// all have read the verdict of the last meeting.
-static bool vote(bool yes) {
-	Meeting &m = self->block->warps[self->index / Warp];
+// vote is true when all n threads that meet vote so. They meet again only after all
+// have read the verdict of the last meeting.
+static bool vote(Meeting &m, uint32_t n, bool yes) {
 	m.all = m.all && yes;
-	meet(m, Warp);
+	meet(m, n);
 	bool all = m.verdict;
-	meet(m, Warp);
+	meet(m, n);
 	return all;
 }
 

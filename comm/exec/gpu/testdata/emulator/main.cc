@@ -29,8 +29,19 @@ static std::string text() {
 }
 static void answer(const void *p, size_t n) { std::fwrite(p, 1, n, stdout); }
 
-#define NAME(n, ...) {#n, n},
-static const std::map<std::string, void (*)(InterpArgs)> kernels = {KERNELS};
+// with is a kernel with the bytes of its arguments.
+template <class A> static std::function<void()> with(void (*kernel)(A), const std::string &bytes) {
+	A args;
+	if (bytes.size() != sizeof args) {
+		std::fprintf(stderr, "%zu bytes of arguments for a kernel that takes %zu\n", bytes.size(), sizeof args);
+		_exit(2);
+	}
+	std::memcpy(&args, bytes.data(), sizeof args);
+	return [kernel, args] { kernel(args); };
+}
+
+#define NAME(n) {#n, [](const std::string &bytes) { return with(n, bytes); }},
+static const std::map<std::string, std::function<std::function<void()>(const std::string &)>> kernels = {KERNELS};
 
 static emulator::Launch launch() {
 	std::string name = text();
@@ -41,10 +52,7 @@ static emulator::Launch launch() {
 	}
 	emulator::Launch l;
 	l.blocks = (u32)number(), l.threads = (u32)number(), l.shared = (u32)number();
-	InterpArgs args;
-	need(&args, sizeof args);
-	auto f = k->second;
-	l.body = [f, args] { f(args); };
+	l.body = k->second(text());
 	return l;
 }
 

@@ -21,11 +21,14 @@ using emulator::self;
 DEV u32 thread() { return self->index; }
 DEV u32 threads() { return self->block->threads; }
 DEV u32 channel() { return self->block->index; }
-DEV char *shared() { return self->block->shared.data(); }
+typedef char *Shared;
+DEV Shared shared() { return self->block->shared.data(); }
+DEV char *in_shared(Shared p) { return p; }
 
 DEV void block_sync() { emulator::meet(self->block->all, threads()); }
 DEV void warp_sync() { emulator::meet(self->block->warps[thread() / Warp], Warp); }
-DEV bool warp_all(bool b) { return emulator::vote(b); }
+DEV bool block_all(bool b) { return emulator::vote(self->block->all, threads(), b); }
+DEV bool warp_all(bool b) { return emulator::vote(self->block->warps[thread() / Warp], Warp, b); }
 DEV void group_sync(u32 id, u32 n) { emulator::meet(self->block->groups[id], n); }
 DEV void fence_system() { emulator::fence(); }
 DEV void fence_block() {}
