@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccl/goccl"
 	"github.com/goccl/goccl/comm/exec"
+	"github.com/goccl/goccl/comm/exec/gpu"
 	"github.com/goccl/goccl/comm/graph"
 	"github.com/goccl/goccl/comm/plan"
 	"github.com/goccl/goccl/comm/transport"
@@ -21,6 +22,7 @@ type hosts struct {
 	t     testing.TB
 	execs []*exec.Exec
 	fifos map[hostFIFO]shmem.Mem
+	spec  transport.FIFOSpec
 	spans [][2]uintptr // windows by rank: the whole address space
 }
 
@@ -30,10 +32,10 @@ type hostFIFO struct {
 	proto             goccl.Protocol
 }
 
-var hostSpec = transport.FIFOSpec{Slots: 4, SlotBytes: 64 << 10}
-
-func newHosts(t testing.TB, n int) *hosts {
-	h := &hosts{t: t, fifos: map[hostFIFO]shmem.Mem{}}
+// newHosts makes the executors of the ranks of l, with slots for its chunks.
+func newHosts(t testing.TB, l gpu.Layout) *hosts {
+	n := l.Ranks
+	h := &hosts{t: t, fifos: map[hostFIFO]shmem.Mem{}, spec: transport.FIFOSpec{Slots: 4, SlotBytes: max(l.LL, l.Simple, 4<<10)}}
 	layout := exec.Layout{Ranks: n, SlotBytes: exec.ScratchSlot(n)}
 	var regions []shmem.Mem
 	var bells []*atomic.Uint64
@@ -77,17 +79,17 @@ type hostEnds struct {
 
 func (e hostEnds) fifo(k hostFIFO) shmem.Mem {
 	if _, ok := e.h.fifos[k]; !ok {
-		e.h.fifos[k] = e.h.private(hostSpec.Bytes())
+		e.h.fifos[k] = e.h.private(e.h.spec.Bytes())
 	}
 	return e.h.fifos[k]
 }
 
 func (e hostEnds) Send(c plan.Conn, ch int) (*transport.Send, error) {
-	return transport.NewSend(e.fifo(hostFIFO{e.rank, int(c.Peer), ch, c.Index, c.Proto}), hostSpec, nil), nil
+	return transport.NewSend(e.fifo(hostFIFO{e.rank, int(c.Peer), ch, c.Index, c.Proto}), e.h.spec, nil), nil
 }
 
 func (e hostEnds) Recv(c plan.Conn, ch int) (*transport.Recv, error) {
-	return transport.NewRecv(e.fifo(hostFIFO{int(c.Peer), e.rank, ch, c.Index, c.Proto}), hostSpec, nil), nil
+	return transport.NewRecv(e.fifo(hostFIFO{int(c.Peer), e.rank, ch, c.Index, c.Proto}), e.h.spec, nil), nil
 }
 
 // run runs one operation on all ranks: key and buffers by rank. The buffers hold

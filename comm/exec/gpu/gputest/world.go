@@ -104,7 +104,7 @@ func NewOne(t testing.TB, l gpu.Layout, m Machine, rank int, exchange func(own [
 }
 
 func newWorld(t testing.TB, l gpu.Layout, m Machine) *World {
-	w := &World{T: t, Layout: l, Machine: m, Ranks: make([]*gpu.Rank, l.Ranks), Graph: Mapped(t, l.Ranks), Unsure: map[int]bool{}, host: newHosts(t, l.Ranks),
+	w := &World{T: t, Layout: l, Machine: m, Ranks: make([]*gpu.Rank, l.Ranks), Graph: Mapped(t, l.Ranks), Unsure: map[int]bool{}, host: newHosts(t, l),
 		bound: map[plan.Key][]*gpu.Bound{}}
 	w.Build = func(k plan.Key, rank int) *plan.Program {
 		p, err := algo.Build(k, rank, w.Graph)
