@@ -8,6 +8,10 @@ BENCH       ?= allreduce -b 8 -e 64K -f 8 -n 2
 TESTFLAGS   ?=
 NCCL        ?= 2.28.9
 
+# go-nvml binds functions that NVIDIA has deprecated. Its compiler warnings, where cgo
+# compiles it, say nothing of this module.
+export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
+
 .PHONY: help build test race check vet staticcheck policy fmt bench fuzz cross gen gen-verify test-nccl nightly
 
 help: ## list the targets

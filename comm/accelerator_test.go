@@ -218,6 +218,10 @@ func TestDeviceRefusals(t *testing.T) {
 	err = r.cs[0].Batch([]comm.Call{{Coll: goccl.SendRecv, Send: true, Root: 1, Src: b}}).Wait(ctx)
 	require.ErrorIs(t, err, goccl.ErrUnsupported)
 
+	host := device.SliceOf([]float32{1})
+	mixed := []comm.Call{{Coll: goccl.SendRecv, Send: true, Root: 1, Src: host}, {Coll: goccl.SendRecv, Root: 1, Dst: b}}
+	require.ErrorContains(t, r.cs[0].Batch(mixed).Wait(ctx), "call 1 of the batch has its buffers in memory of kind cuda, the first call of kind host")
+
 	r.accs[0].unbound = errors.New("no memory for a Program")
 	call = comm.Call{Coll: goccl.AllReduce, Op: goccl.Sum, Src: b, Dst: b, Stream: r.user[0]}
 	require.ErrorContains(t, r.cs[0].Do(call).Wait(ctx), "no memory for a Program")

@@ -16,6 +16,9 @@ func (c *Call) check(rank, size int) error {
 			if err := c.Batch[i].check(rank, size); err != nil {
 				return fmt.Errorf("call %d of the batch: %w", i, err)
 			}
+			if first, kind := c.Batch[0].kind(), c.Batch[i].kind(); kind != first {
+				return fmt.Errorf("%w: call %d of the batch has its buffers in memory of kind %v, the first call of kind %v", goccl.ErrInvalid, i, kind, first)
+			}
 		}
 		return nil
 	}

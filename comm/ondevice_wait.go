@@ -149,12 +149,14 @@ func (c *Communicator) freeDevice() error {
 	var errs []error
 	c.mu.Lock()
 	d := c.onDevice
-	c.onDevice = nil
-	c.mu.Unlock()
 	if d != nil {
 		for t := d.head; t != nil; t = d.head {
 			d.pop(t, goccl.ErrClosed)
 		}
+	}
+	c.onDevice = nil // whoever still waits finds its operation ended
+	c.mu.Unlock()
+	if d != nil {
 		errs = append(errs, d.stream.Close())
 	}
 	return errors.Join(append(errs, c.acc.Close())...)

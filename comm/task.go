@@ -28,7 +28,7 @@ type Call struct {
 	// an AllGather into separate buffers is a batch of transfers. Optional.
 	As goccl.Collective
 	// Checked says that the caller has made the checks that Start makes: types,
-	// counts, ranks and overlaps.
+	// counts, ranks and overlaps, and that the buffers lie in host memory.
 	Checked bool
 	// Number is the caller's own number for messages, for example the sequence
 	// number in a process group. Optional.
