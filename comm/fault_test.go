@@ -86,6 +86,7 @@ func TestC58AbortEndsAllOperations(t *testing.T) {
 		require.ErrorIs(t, p.Wait(context.Background()), goccl.ErrAborted)
 	}
 	require.Contains(t, a[0].Err().Error(), "out of cheese")
+	<-a[1].Failed() // the hub says which failure was first, to each rank when it can
 	require.ErrorIs(t, a[1].Err(), mine, "the rank that aborted keeps its own error")
 }
 
